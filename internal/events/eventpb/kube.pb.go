@@ -85,8 +85,11 @@ type KubeObjects struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  Kind                   `protobuf:"varint,1,opt,name=kind,proto3,enum=tapedeck.events.v1.Kind" json:"kind,omitempty"`
 	// The whole list: objects of this kind that are not in it are gone.
-	Complete      bool          `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
-	Objects       []*KubeObject `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
+	Complete bool          `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
+	Objects  []*KubeObject `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
+	// A list larger than one event comes as part 1 … parts; it holds when the last part is there. 0 of 0 is whole.
+	Part          uint32 `protobuf:"varint,4,opt,name=part,proto3" json:"part,omitempty"`
+	Parts         uint32 `protobuf:"varint,5,opt,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,6 +143,20 @@ func (x *KubeObjects) GetObjects() []*KubeObject {
 		return x.Objects
 	}
 	return nil
+}
+
+func (x *KubeObjects) GetPart() uint32 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+func (x *KubeObjects) GetParts() uint32 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
 }
 
 type KubeObject struct {
@@ -919,9 +936,11 @@ type Container struct {
 	Id    string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Ready bool   `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
 	// running, waiting or terminated.
-	State         string           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	Restarts      int32            `protobuf:"varint,5,opt,name=restarts,proto3" json:"restarts,omitempty"`
-	Ports         []*ContainerPort `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
+	State    string           `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Restarts int32            `protobuf:"varint,5,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	Ports    []*ContainerPort `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
+	// Of the instance before it, whose log can still be read; empty for the first.
+	PreviousId    string `protobuf:"bytes,7,opt,name=previous_id,json=previousId,proto3" json:"previous_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -996,6 +1015,13 @@ func (x *Container) GetPorts() []*ContainerPort {
 		return x.Ports
 	}
 	return nil
+}
+
+func (x *Container) GetPreviousId() string {
+	if x != nil {
+		return x.PreviousId
+	}
+	return ""
 }
 
 type ContainerPort struct {
@@ -1246,11 +1272,13 @@ var File_events_v1_kube_proto protoreflect.FileDescriptor
 
 const file_events_v1_kube_proto_rawDesc = "" +
 	"\n" +
-	"\x14events/v1/kube.proto\x12\x12tapedeck.events.v1\"\x91\x01\n" +
+	"\x14events/v1/kube.proto\x12\x12tapedeck.events.v1\"\xbb\x01\n" +
 	"\vKubeObjects\x12,\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x18.tapedeck.events.v1.KindR\x04kind\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x128\n" +
-	"\aobjects\x18\x03 \x03(\v2\x1e.tapedeck.events.v1.KubeObjectR\aobjects\"\x89\x06\n" +
+	"\aobjects\x18\x03 \x03(\v2\x1e.tapedeck.events.v1.KubeObjectR\aobjects\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\rR\x04part\x12\x14\n" +
+	"\x05parts\x18\x05 \x01(\rR\x05parts\"\x89\x06\n" +
 	"\n" +
 	"KubeObject\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\x12\x1c\n" +
@@ -1352,14 +1380,16 @@ const file_events_v1_kube_proto_rawDesc = "" +
 	"\n" +
 	"owner_kind\x18\b \x01(\tR\townerKind\x12\x1d\n" +
 	"\n" +
-	"owner_name\x18\t \x01(\tR\townerName\"\xb0\x01\n" +
+	"owner_name\x18\t \x01(\tR\townerName\"\xd1\x01\n" +
 	"\tContainer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
 	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x1a\n" +
 	"\brestarts\x18\x05 \x01(\x05R\brestarts\x127\n" +
-	"\x05ports\x18\x06 \x03(\v2!.tapedeck.events.v1.ContainerPortR\x05ports\"\x89\x01\n" +
+	"\x05ports\x18\x06 \x03(\v2!.tapedeck.events.v1.ContainerPortR\x05ports\x12\x1f\n" +
+	"\vprevious_id\x18\a \x01(\tR\n" +
+	"previousId\"\x89\x01\n" +
 	"\rContainerPort\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\tR\bprotocol\x12\x12\n" +
