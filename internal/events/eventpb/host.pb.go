@@ -108,7 +108,8 @@ func (x *HostState) GetTcFilters() *TCFilters {
 // RuleSet is the output of one save command.
 type RuleSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// iptables-save, ip6tables-save, iptables-legacy-save, ip6tables-legacy-save.
+	// iptables-save, ip6tables-save, iptables-legacy-save, ip6tables-legacy-save; iptables-nft-save and
+	// ip6tables-nft-save where the plain command is the legacy one.
 	Command string `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
 	// As the command prints it, for example "v1.8.9 (nf_tables)".
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
@@ -307,8 +308,11 @@ func (x *Link) GetMac() string {
 }
 
 type Attachments struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attachments   []*Attachment          `protobuf:"bytes,1,rep,name=attachments,proto3" json:"attachments,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Attachments []*Attachment          `protobuf:"bytes,1,rep,name=attachments,proto3" json:"attachments,omitempty"`
+	// What could not be looked at and why, for example "cgroup /run/cilium/cgroupv2: no such file or directory".
+	// What is missing from the list may then still be attached.
+	Unreadable    []string `protobuf:"bytes,2,rep,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -346,6 +350,13 @@ func (*Attachments) Descriptor() ([]byte, []int) {
 func (x *Attachments) GetAttachments() []*Attachment {
 	if x != nil {
 		return x.Attachments
+	}
+	return nil
+}
+
+func (x *Attachments) GetUnreadable() []string {
+	if x != nil {
+		return x.Unreadable
 	}
 	return nil
 }
@@ -513,8 +524,10 @@ type PodSockets struct {
 	Pod       string                 `protobuf:"bytes,2,opt,name=pod,proto3" json:"pod,omitempty"`
 	PodUid    string                 `protobuf:"bytes,3,opt,name=pod_uid,json=podUid,proto3" json:"pod_uid,omitempty"`
 	// The pod has no process any more: its sockets are gone.
-	Gone          bool      `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
-	Sockets       []*Socket `protobuf:"bytes,5,rep,name=sockets,proto3" json:"sockets,omitempty"`
+	Gone    bool      `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	Sockets []*Socket `protobuf:"bytes,5,rep,name=sockets,proto3" json:"sockets,omitempty"`
+	// How many sockets were left out because the pod has too many; TIME_WAIT ones first.
+	Omitted       uint32 `protobuf:"varint,6,opt,name=omitted,proto3" json:"omitted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -582,6 +595,13 @@ func (x *PodSockets) GetSockets() []*Socket {
 		return x.Sockets
 	}
 	return nil
+}
+
+func (x *PodSockets) GetOmitted() uint32 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
 }
 
 type Socket struct {
@@ -800,9 +820,12 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"peer_index\x18\x04 \x01(\x05R\tpeerIndex\x12\x0e\n" +
 	"\x02up\x18\x05 \x01(\bR\x02up\x12\x10\n" +
-	"\x03mac\x18\x06 \x01(\tR\x03mac\"O\n" +
+	"\x03mac\x18\x06 \x01(\tR\x03mac\"o\n" +
 	"\vAttachments\x12@\n" +
-	"\vattachments\x18\x01 \x03(\v2\x1e.tapedeck.events.v1.AttachmentR\vattachments\"\xeb\x01\n" +
+	"\vattachments\x18\x01 \x03(\v2\x1e.tapedeck.events.v1.AttachmentR\vattachments\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\x02 \x03(\tR\n" +
+	"unreadable\"\xeb\x01\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06attach\x18\x01 \x01(\tR\x06attach\x12\x18\n" +
@@ -816,14 +839,15 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\alink_id\x18\b \x01(\rR\x06linkId\x12\x17\n" +
 	"\amap_ids\x18\t \x03(\rR\x06mapIds\"A\n" +
 	"\tListeners\x124\n" +
-	"\asockets\x18\x01 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\"\x9f\x01\n" +
+	"\asockets\x18\x01 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\"\xb9\x01\n" +
 	"\n" +
 	"PodSockets\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x17\n" +
 	"\apod_uid\x18\x03 \x01(\tR\x06podUid\x12\x12\n" +
 	"\x04gone\x18\x04 \x01(\bR\x04gone\x124\n" +
-	"\asockets\x18\x05 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\"h\n" +
+	"\asockets\x18\x05 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\x12\x18\n" +
+	"\aomitted\x18\x06 \x01(\rR\aomitted\"h\n" +
 	"\x06Socket\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x14\n" +
 	"\x05local\x18\x02 \x01(\tR\x05local\x12\x16\n" +
