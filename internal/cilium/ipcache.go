@@ -1,0 +1,46 @@
+package cilium
+
+import "net/netip"
+
+// IPCacheEntry is one entry of the ipcache: which identity a prefix has, and where it lives.
+type IPCacheEntry struct {
+	Prefix   netip.Prefix // not valid for an unknown family, or a length that is none of an address
+	Cluster  uint16       // 0 is this cluster
+	Identity uint32
+	Tunnel   netip.Addr // the node to tunnel to; not valid without one
+	Key      uint8      // of the encryption, 0 without
+	Flags    IPCacheFlags
+}
+
+// IPCacheFlags are all bits as read.
+type IPCacheFlags uint8
+
+const (
+	IPCacheSkipTunnel IPCacheFlags = 1 << iota
+	IPCacheHasTunnel
+	IPCacheTunnelIPv6
+	IPCacheRemoteCluster
+)
+
+// DecodeIPCache reads an entry of cilium_ipcache_v2.
+func DecodeIPCache(key, value []byte) (IPCacheEntry, error) {
+	if len(key) != 24 || len(value) != 24 {
+		return IPCacheEntry{}, ErrSize
+	}
+	e := IPCacheEntry{
+		// The length counts the cluster's id, a byte of padding and the family as well.
+		Prefix:   prefix(familyAddr(key[7], key[8:]), le32(key)-32),
+		Cluster:  le16(key[4:]),
+		Identity: le32(value),
+		Key:      value[22],
+		Flags:    IPCacheFlags(value[23]),
+	}
+	switch {
+	case e.Flags&IPCacheHasTunnel == 0:
+	case e.Flags&IPCacheTunnelIPv6 != 0:
+		e.Tunnel = addr16(value[4:20])
+	default:
+		e.Tunnel = addr4(value[4:8])
+	}
+	return e, nil
+}
