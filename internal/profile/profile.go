@@ -32,7 +32,8 @@ type Profile struct {
 type Web struct {
 	Service  string `json:"service"`
 	Port     int32  `json:"port"`
-	ScaledTo int    `json:"scaledTo"` // backends after the scale-up
+	Replicas int    `json:"replicas"` // backends before the scale-up, at least
+	ScaledTo int    `json:"scaledTo"` // backends after it
 }
 
 // Holder is the pod that holds one connection from a fixed port.
@@ -101,6 +102,7 @@ func Parse(text []byte) (*Profile, error) {
 		{"namespace", p.Namespace == ""},
 		{"web.service", p.Web.Service == ""},
 		{"web.port", p.Web.Port <= 0},
+		{"web.replicas", p.Web.Replicas <= 0},
 		{"web.scaledTo", p.Web.ScaledTo <= 0},
 		{"holder.pod", p.Holder.Pod == ""},
 		{"holder.port", p.Holder.Port == 0},

@@ -1,0 +1,47 @@
+.PHONY: build test race lint generate verify demo bench lab e2e tape clean
+
+build:
+	go build -o bin/ ./cmd/...
+
+# Runs anywhere Go does; what needs root, BPF or the lab says so and is skipped.
+test:
+	go test ./...
+
+race:
+	go test -race ./...
+
+lint:
+	test -z "$$(gofmt -l cmd internal lab profiles schemas)"
+	go vet ./...
+	go tool staticcheck ./...
+
+# Makes the code for schemas/events anew; needs protoc (Debian: protobuf-compiler).
+generate:
+	schemas/generate.sh
+
+verify: generate
+	git diff --exit-code -- internal/events/eventpb
+	go mod tidy -diff
+
+# A recorded run of the lab, played into the recorder as if live: no cluster, no privileges.
+demo: build
+	rm -rf out/demo
+	bin/recorder run --from-tape testdata/lab.tape --speed 20 --out out/demo
+	@echo; cat out/demo/report.txt; echo; ls out/demo
+
+bench: build
+	./bench
+
+# One real node on this machine: Kubernetes and Cilium without kube-proxy. See lab/README.md.
+lab:
+	lab/up
+
+e2e: build lab
+	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v ./lab/e2e
+
+# Records testdata/lab.tape anew, and beside it what Cilium's own tools said at its end.
+tape: build lab
+	TAPEDECK_LAB=1 TAPEDECK_KEEP=$(CURDIR)/testdata go test -count=1 -timeout 20m -v -run TestTape ./lab/e2e
+
+clean:
+	rm -rf bin out

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/recorder"
+)
+
+// errChecked says that check found something missing, and has printed it.
+var errChecked = errors.New("something is missing")
+
+func checkCommand() *cobra.Command {
+	var a aimFlags
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Show what each source would see here, and how to mend what is missing",
+		Args:  noArgs,
+	}
+	f := c.Flags()
+	a.add(f)
+	session := sessionFlag(f)
+	out := f.String("out", "", "folder for the files (default: the profile's, else "+defaultOut+")")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o := recorder.Options{Out: *out, Session: *session, Log: slog.New(slog.DiscardHandler)}
+		if err := a.load(&o); err != nil {
+			return err
+		}
+		o.Out = outFolder(o)
+		missing := false
+		w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+		for _, f := range recorder.Check(c.Context(), o) {
+			mark, text := "ok", f.Seen
+			if f.Err != nil {
+				missing, mark, text = true, "MISSING", f.Err.Error()
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, f.Source, printable(f.Thing), printable(text))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if missing {
+			return errChecked
+		}
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/recorder"
+	"golang.org/x/term"
+)
+
+func runCommand() *cobra.Command {
+	var o recorder.Options
+	var a aimFlags
+	sync := syncValue(time.Second)
+	var format string
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Record until interrupted, and keep the files true",
+		Example: `  # the lab's seven files and its report, in /root/cca-datapath
+  recorder run --profile cca-datapath
+
+  # the whole pipeline without a cluster: a tape, played in as if live
+  recorder run --from-tape lab.tape --speed 20 --out /tmp/files`,
+		Args: noArgs,
+	}
+	f := c.Flags()
+	a.add(f)
+	session := sessionFlag(f)
+	f.StringVar(&o.Out, "out", "", "folder for the files (default: the profile's, else "+defaultOut+")")
+	f.Var(&sync, "sync", "when the journal is synced to disk: what a power cut can lose")
+	f.StringVar(&o.FromTape, "from-tape", "", "play this tape in instead of observing a node")
+	f.Float64Var(&o.Speed, "speed", 1, "with --from-tape: times the tape's pace")
+	f.StringVar(&format, "log-format", "text", "text or json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if o.Speed <= 0 {
+			return misused{errors.New("--speed: want more than 0")}
+		}
+		if err := a.load(&o); err != nil {
+			return err
+		}
+		o.Sync = time.Duration(sync)
+		o.Session = *session
+		if o.FromTape != "" && !f.Changed("session") {
+			dir, err := os.MkdirTemp("", "tapedeck-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			o.Session = filepath.Join(dir, "session")
+		}
+		o.Out = outFolder(o)
+		level := slog.LevelInfo
+		if term.IsTerminal(int(os.Stdout.Fd())) {
+			s := newScreen(os.Stdout, o)
+			o.Shown = s.show
+			defer s.close()
+			level = slog.LevelError
+		}
+		log, err := logger(format, level)
+		if err != nil {
+			return err
+		}
+		o.Log = log
+		log.Info("recording", "session", o.Session, "out", o.Out)
+		if err := recorder.Run(c.Context(), o); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.ErrOrStderr(), "files are in %s\n", o.Out)
+		return nil
+	}
+	return c
+}
+
+func outFolder(o recorder.Options) string {
+	switch {
+	case o.Out != "":
+		return o.Out
+	case o.Profile != nil && o.Profile.Out != "" && o.FromTape == "":
+		return o.Profile.Out
+	}
+	return defaultOut
+}

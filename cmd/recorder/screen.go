@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tapedeck-io/tapedeck/internal/projections"
+	"github.com/tapedeck-io/tapedeck/internal/recorder"
+)
+
+// screen shows on a terminal which of the lab's files are complete and what the others wait for. It draws over
+// itself, from what session.json says.
+type screen struct {
+	w     io.Writer
+	out   string
+	lines int
+	last  string
+}
+
+func newScreen(w io.Writer, o recorder.Options) *screen { return &screen{w: w, out: o.Out} }
+
+type sessionJSON struct {
+	Session string
+	Node    string
+	Seq     uint64
+	AsOf    string `json:"as_of"`
+	Files   []struct {
+		File     string
+		Step     int
+		Status   string
+		WaitsFor []string `json:"waits_for"`
+	}
+	Sources []struct {
+		Source, Status string
+		Error          string
+	}
+}
+
+func (s *screen) show(files []projections.File, _ *projections.State) {
+	var v sessionJSON
+	if json.Unmarshal(files[len(files)-1].Data, &v) != nil {
+		return
+	}
+	text := s.draw(v)
+	if text == s.last {
+		return
+	}
+	if s.lines > 0 {
+		fmt.Fprintf(s.w, "\x1b[%dA\x1b[J", s.lines)
+	}
+	fmt.Fprint(s.w, text)
+	s.last, s.lines = text, strings.Count(text, "\n")
+}
+
+func (s *screen) close() {}
+
+func (s *screen) draw(v sessionJSON) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "recording node %s into %s (Ctrl-C stops)\n\n", printable(v.Node), s.out)
+	for _, f := range v.Files {
+		mark := map[string]string{"complete": "✔", "stale": "!", "waiting": "…", "absent": "·"}[f.Status]
+		fmt.Fprintf(&b, "  %s step %d  %-14s %s\n", mark, f.Step, f.File, fileText(f.Status, f.WaitsFor))
+	}
+	b.WriteString("\n  sources ")
+	for _, src := range v.Sources {
+		if src.Source != recorder.Self {
+			fmt.Fprintf(&b, " %s:%s", src.Source, src.Status)
+		}
+	}
+	b.WriteString("\n")
+	for _, src := range v.Sources {
+		if src.Error != "" {
+			fmt.Fprintf(&b, "    %s: %s\n", src.Source, printable(src.Error))
+		}
+	}
+	return b.String()
+}
+
+func fileText(status string, waits []string) string {
+	if len(waits) == 0 {
+		return status
+	}
+	text := "waits for " + printable(waits[0])
+	if status == "stale" {
+		text = "rests on " + printable(waits[0])
+	}
+	if more := len(waits) - 1; more > 0 {
+		text += fmt.Sprintf(" (+%d)", more)
+	}
+	return text
+}
+
+// printable keeps names and errors from foreign places from steering the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return '�'
+		}
+		return r
+	}, s)
+}

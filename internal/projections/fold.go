@@ -1,0 +1,152 @@
+package projections
+
+import (
+	"fmt"
+
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/profile"
+	"google.golang.org/protobuf/proto"
+)
+
+// ApplyRecord folds one stored event, given as its bytes and its position.
+func (s *State) ApplyRecord(seq uint64, data []byte) error {
+	e := &eventpb.Event{}
+	if err := proto.Unmarshal(data, e); err != nil {
+		return fmt.Errorf("decode event at seq %d: %w", seq, err)
+	}
+	s.Apply(seq, e)
+	return nil
+}
+
+// Apply folds one event at its position. A position that was folded already changes nothing. The event belongs
+// to the state afterwards.
+func (s *State) Apply(seq uint64, e *eventpb.Event) {
+	if seq <= s.Seq {
+		return
+	}
+	s.Seq, s.SeenNs = seq, e.SeenNs
+	if s.FirstSeen == 0 {
+		s.FirstSeen = e.SeenNs
+	}
+	s.Session, s.Node = e.Session, e.Node
+	src := s.source(e.Source)
+	src.Events++
+
+	switch b := e.Body.(type) {
+	case *eventpb.Event_SessionStart:
+		s.applySession(b.SessionStart)
+	case *eventpb.Event_Status:
+		s.applyStatus(e.Source, b.Status)
+	case *eventpb.Event_Gap:
+		src.Gaps++
+		src.LastGap = &Gap{b.Gap.FromNs, b.Gap.ToNs, b.Gap.Reason, b.Gap.Count, b.Gap.Detail}
+	case *eventpb.Event_Mark:
+		s.applyMark(b.Mark)
+	case *eventpb.Event_Kube:
+		s.applyKube(b.Kube)
+	case *eventpb.Event_Flows:
+		s.applyFlows(b.Flows)
+	case *eventpb.Event_AgentEvents:
+		// Kept for replay; no file shows them.
+	case *eventpb.Event_Maps:
+		s.applyMaps(src.epoch, b.Maps)
+	case *eventpb.Event_Log:
+		s.applyLog(b.Log)
+	case *eventpb.Event_Agent:
+		s.Agent.apply(b.Agent)
+	case *eventpb.Event_Host:
+		s.Host.apply(src.epoch, b.Host)
+	case *eventpb.Event_Probe:
+		s.Probes[b.Probe.Name] = b.Probe
+		s.forgetProbes()
+	default:
+		s.Unknown++
+	}
+	s.observeBaseline()
+}
+
+// applySession is a start of the recorder: every source begins anew, and what they knew stays until each has
+// its snapshot.
+func (s *State) applySession(b *eventpb.Session) {
+	s.Recorder, s.Profile = b, nil
+	if b.ProfileYaml != "" {
+		// A profile that this version cannot read makes no lab files; the event stays.
+		if p, err := profile.Parse([]byte(b.ProfileYaml)); err == nil {
+			s.Profile = p
+		}
+	}
+	for _, name := range b.Sources {
+		src := s.source(name)
+		src.State, src.Error, src.SinceNs = eventpb.SourceState_SOURCE_STATE_STARTING, "", s.SeenNs
+		src.epoch++
+	}
+}
+
+func (s *State) applyStatus(name string, b *eventpb.SourceStatus) {
+	src := s.source(name)
+	if src.State != b.State {
+		src.SinceNs = s.SeenNs
+	}
+	src.State, src.Error = b.State, b.Error
+	switch b.State {
+	case eventpb.SourceState_SOURCE_STATE_UP:
+		s.sweep(name, src.epoch)
+	case eventpb.SourceState_SOURCE_STATE_DOWN, eventpb.SourceState_SOURCE_STATE_STARTING:
+		src.epoch++
+	}
+}
+
+// sweep drops what a source's complete snapshot did not bring again.
+func (s *State) sweep(name string, epoch uint64) {
+	switch name {
+	case "bpfmap":
+		for pin, m := range s.Maps {
+			if m.epoch != epoch {
+				s.dropMap(pin)
+			}
+		}
+	case "host":
+		for pod, p := range s.Host.PodSockets {
+			if p.epoch != epoch {
+				delete(s.Host.PodSockets, pod)
+			}
+		}
+	}
+}
+
+func (s *State) applyMark(b *eventpb.Mark) {
+	s.Marks = append(s.Marks, Mark{s.Seq, s.SeenNs, b.Text})
+	if b.Text == baselineMark {
+		s.Baseline = nil
+	}
+}
+
+func (s *State) applyFlows(b *eventpb.Flows) {
+	s.Flows.Total += uint64(len(b.Flows))
+	for _, f := range b.Flows {
+		switch {
+		case f.TimeNs > s.Flows.LastNs:
+			s.Flows.LastNs, s.Flows.LastUUIDs = f.TimeNs, [][]byte{f.Uuid}
+		case f.TimeNs == s.Flows.LastNs:
+			s.Flows.LastUUIDs = append(s.Flows.LastUUIDs, f.Uuid)
+		}
+	}
+}
+
+// forgetProbes drops the answers of Services that are gone.
+func (s *State) forgetProbes() {
+	if s.Profile == nil {
+		return
+	}
+	for probe, service := range map[string]string{probeNodePort: s.Profile.NodePort.Service, probeGhost: s.Profile.Ghost.Service} {
+		if s.service(s.Profile.Namespace, service) == nil {
+			delete(s.Probes, probe)
+		}
+	}
+}
+
+// The names of the profile's probes.
+const (
+	probeNodePort = "nodeport"
+	probeGhost    = "ghost"
+)

@@ -1,0 +1,96 @@
+package projections
+
+import (
+	"encoding/json"
+
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+)
+
+// Agent holds the agent's objects, by kind and key, as the agent spells them.
+type Agent map[string]map[string]*eventpb.AgentObject
+
+func (a Agent) apply(b *eventpb.AgentObjects) {
+	if b.Complete || a[b.Kind] == nil {
+		a[b.Kind] = make(map[string]*eventpb.AgentObject, len(b.Objects))
+	}
+	for _, o := range b.Objects {
+		if o.Deleted {
+			delete(a[b.Kind], o.Key)
+		} else {
+			a[b.Kind][o.Key] = o
+		}
+	}
+}
+
+// decode reads one object into v; false when there is none or it is not what v expects.
+func (a Agent) decode(kind, key string, v any) bool {
+	o := a[kind][key]
+	return o != nil && json.Unmarshal(o.Json, v) == nil
+}
+
+type agentStatus struct {
+	KubeProxyReplacement struct {
+		Mode     string `json:"mode"`
+		Features *struct {
+			// Left out by the agent when it is false.
+			HostnsOnly bool `json:"bpfSocketLBHostnsOnly"`
+		} `json:"features"`
+	} `json:"kube-proxy-replacement"`
+}
+
+// kubeProxyReplacement returns the mode as the agent spells it.
+func (a Agent) kubeProxyReplacement() (string, bool) {
+	var st agentStatus
+	ok := a.decode("status", "", &st) && st.KubeProxyReplacement.Mode != ""
+	return st.KubeProxyReplacement.Mode, ok
+}
+
+// socketLBCoverage returns what `cilium-dbg status --verbose` prints as Socket LB Coverage.
+func (a Agent) socketLBCoverage() (string, bool) {
+	var st agentStatus
+	if !a.decode("status", "", &st) || st.KubeProxyReplacement.Features == nil {
+		return "", false
+	}
+	if st.KubeProxyReplacement.Features.HostnsOnly {
+		return "Hostns-only", true
+	}
+	return "Full", true
+}
+
+// noBackendResponse returns the agent's ServiceNoBackendResponse.
+func (a Agent) noBackendResponse() (string, bool) {
+	var c struct{ ServiceNoBackendResponse string }
+	ok := a.decode("config", "", &c) && c.ServiceNoBackendResponse != ""
+	return c.ServiceNoBackendResponse, ok
+}
+
+// device returns the endpoint's device on the host.
+func (a Agent) device(endpointID string) (name string, ifindex int32, ok bool) {
+	var e struct {
+		Status struct {
+			Networking struct {
+				Name  string `json:"interface-name"`
+				Index int32  `json:"interface-index"`
+			} `json:"networking"`
+		} `json:"status"`
+	}
+	ok = a.decode("endpoint", endpointID, &e) && e.Status.Networking.Name != ""
+	return e.Status.Networking.Name, e.Status.Networking.Index, ok
+}
+
+// backendCount returns how many backends the agent lists for a Service's ClusterIP frontend at a port.
+func (a Agent) backendCount(namespace, name string, port int32) (int, bool) {
+	for key := range a["service"] {
+		var v struct {
+			Spec struct {
+				Flags struct{ Name, Namespace, Type string } `json:"flags"`
+				Front struct{ Port int32 }                   `json:"frontend-address"`
+				Backs []json.RawMessage                      `json:"backend-addresses"`
+			} `json:"spec"`
+		}
+		if a.decode("service", key, &v) && v.Spec.Flags.Namespace == namespace && v.Spec.Flags.Name == name && v.Spec.Flags.Type == "ClusterIP" && v.Spec.Front.Port == port {
+			return len(v.Spec.Backs), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,158 @@
+package projections
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/tapedeck-io/tapedeck/internal/cilium"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+)
+
+// Map is one pinned map as it was last read.
+type Map struct {
+	Name       string
+	Kind       cilium.Kind
+	MapID      uint32
+	MaxEntries uint32
+	Type       string
+	KeySize    uint32
+	ValueSize  uint32
+	Readable   bool              // its layout is known
+	Entries    map[string]string // key bytes to value bytes
+
+	pending map[string]string // of a dump whose last part is not there yet
+	epoch   uint64
+}
+
+func (s *State) applyMaps(epoch uint64, b *eventpb.MapDeltas) {
+	for _, d := range b.Maps {
+		if d.Absent {
+			s.dropMap(d.Map)
+			continue
+		}
+		m := s.mapFor(d)
+		m.epoch = epoch
+		switch {
+		case !m.Readable:
+			// Known to be there, and not what is in it.
+		case d.Complete:
+			s.applyDump(m, d)
+		default:
+			s.applyChanges(m, d)
+		}
+	}
+}
+
+// mapFor returns the map, new when its shape is another than before.
+func (s *State) mapFor(d *eventpb.MapDelta) *Map {
+	m := s.Maps[d.Map]
+	if m != nil && m.KeySize == d.KeySize && m.ValueSize == d.ValueSize {
+		m.MapID, m.MaxEntries = d.MapId, d.MaxEntries
+		return m
+	}
+	s.dropMap(d.Map)
+	layout, ok := cilium.Lookup(d.Map, d.KeySize, d.ValueSize)
+	m = &Map{Name: d.Map, Kind: layout.Kind, MapID: d.MapId, MaxEntries: d.MaxEntries, Type: d.Type, KeySize: d.KeySize, ValueSize: d.ValueSize,
+		Readable: ok && !d.Unsupported, Entries: map[string]string{}}
+	s.Maps[d.Map] = m
+	return m
+}
+
+// applyDump takes a whole map in place of what was known, when its last part is there.
+func (s *State) applyDump(m *Map, d *eventpb.MapDelta) {
+	if m.pending == nil || d.Part <= 1 {
+		m.pending = map[string]string{}
+	}
+	for k, v := range entries(d) {
+		m.pending[string(k)] = string(v)
+	}
+	if d.Part < d.Parts {
+		return
+	}
+	for k := range m.Entries {
+		if _, ok := m.pending[k]; !ok {
+			s.removed(m, []byte(k))
+		}
+	}
+	for k, v := range m.pending {
+		if m.Entries[k] != v {
+			s.added(m, []byte(k), []byte(v))
+		}
+	}
+	m.Entries, m.pending = m.pending, nil
+}
+
+func (s *State) applyChanges(m *Map, d *eventpb.MapDelta) {
+	size := int(m.KeySize)
+	for keys := d.Deletes; size > 0 && len(keys) >= size; keys = keys[size:] {
+		s.removed(m, keys[:size])
+		delete(m.Entries, string(keys[:size]))
+	}
+	for k, v := range entries(d) {
+		s.added(m, k, v)
+		m.Entries[string(k)] = string(v)
+	}
+}
+
+// entries walks a delta's upserts; bytes that make no whole entry are left out.
+func entries(d *eventpb.MapDelta) iter.Seq2[[]byte, []byte] {
+	k, size := int(d.KeySize), int(d.KeySize)+int(d.ValueSize)
+	return func(yield func(key, value []byte) bool) {
+		for b := d.Upserts; k > 0 && len(b) >= size; b = b[size:] {
+			if !yield(b[:k:k], b[k:size:size]) {
+				return
+			}
+		}
+	}
+}
+
+func (s *State) dropMap(name string) {
+	m := s.Maps[name]
+	if m == nil {
+		return
+	}
+	for k := range m.Entries {
+		s.removed(m, []byte(k))
+	}
+	delete(s.Maps, name)
+}
+
+// added and removed keep what is decoded of a map in step with its bytes.
+func (s *State) added(m *Map, key, value []byte) {
+	switch m.Kind {
+	case cilium.Services4, cilium.Services6:
+		s.LB.addService(key, value)
+	case cilium.Backends4, cilium.Backends6:
+		s.LB.addBackend(m.Kind, key, value)
+	}
+}
+
+func (s *State) removed(m *Map, key []byte) {
+	switch m.Kind {
+	case cilium.Services4, cilium.Services6:
+		s.LB.removeService(key, bytes.Repeat([]byte{0}, int(m.ValueSize)))
+	case cilium.Backends4, cilium.Backends6:
+		s.LB.removeBackend(m.Kind, key)
+	}
+}
+
+// mapOf returns the map of a kind, nil while it was not read.
+func (s *State) mapOf(k cilium.Kind) *Map {
+	for _, m := range s.Maps {
+		if m.Kind == k && m.Readable {
+			return m
+		}
+	}
+	return nil
+}
+
+// policyMap returns the name of the endpoint's policy map.
+func (s *State) policyMap(endpointID int64) (string, bool) {
+	best := ""
+	for name := range s.Maps {
+		if id, ok := cilium.PolicyEndpoint(name); ok && int64(id) == endpointID && name > best {
+			best = name // the newest version, where an upgrade left the older one
+		}
+	}
+	return best, best != ""
+}

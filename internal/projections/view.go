@@ -1,0 +1,153 @@
+package projections
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+)
+
+// View makes one file from State.
+type View struct {
+	File string
+	Step int // the lab's step that asks for it; 0 for files of no step
+	// Render returns the file's value, nil while its subject is not there. It adds to wait what the file still
+	// lacks.
+	Render func(s *State, w *waits) any
+}
+
+// Views are all files, in order of the lab's steps. session.json comes last: it tells of the others.
+var Views = []View{
+	{"iptables.json", 1, iptablesView},
+	{"svc.json", 2, svcView},
+	{"scale.json", 3, scaleView},
+	{"ct.json", 4, ctView},
+	{"prog.json", 5, progView},
+	{"nodeport.json", 6, nodePortView},
+	{"ghost.json", 7, ghostView},
+	{"report.txt", 8, reportView},
+}
+
+// File is one rendered file.
+type File struct {
+	Name string
+	Data []byte // nil: there is no such file at this position
+}
+
+// Files renders every file at State's position, session.json last. Without a profile there is only that one.
+func (s *State) Files() []File {
+	var files []File
+	var status []fileStatus
+	if s.Profile != nil {
+		for _, v := range Views {
+			w := &waits{s: s}
+			value := v.Render(s, w)
+			files = append(files, File{v.File, encode(value)})
+			status = append(status, w.status(v, value != nil))
+		}
+	}
+	return append(files, File{"session.json", encode(s.session(status))})
+}
+
+// encode is the one writer of files: two spaces, keys in the order of the struct, no HTML escapes.
+func encode(value any) []byte {
+	switch v := value.(type) {
+	case nil:
+		return nil
+	case text:
+		return []byte(v)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(value); err != nil {
+		// Views are plain structs of strings and numbers, so this is a mistake in the program.
+		panic(fmt.Sprintf("projections: encode %T: %v", value, err))
+	}
+	return b.Bytes()
+}
+
+// text is a view's value that is no JSON.
+type text string
+
+// waits collects what a file waits for, and which sources it rests on.
+type waits struct {
+	s     *State
+	for_  []string
+	stale []string
+}
+
+// need returns a pointer to the value, or nil (null in the file) while it is not known, and then notes what is
+// waited for: the source's trouble where it is down, else what.
+func need[T any](w *waits, source, what string, v T, ok bool) *T {
+	if src := w.s.Sources[source]; src != nil && src.State == eventpb.SourceState_SOURCE_STATE_DOWN {
+		down := "source " + source + ", which is down: " + src.Error
+		if ok {
+			w.stale = appendNew(w.stale, down)
+		} else {
+			what = down
+		}
+	}
+	if !ok {
+		w.for_ = appendNew(w.for_, what)
+		return nil
+	}
+	return &v
+}
+
+func (w *waits) until(ok bool, what string) {
+	if !ok {
+		w.for_ = appendNew(w.for_, what)
+	}
+}
+
+func appendNew(list []string, s string) []string {
+	for _, have := range list {
+		if have == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// fileStatus is one row of session.json.
+type fileStatus struct {
+	File string `json:"file"`
+	Step int    `json:"step"`
+	// complete: every value is known. stale: known, and a source it rests on is down. waiting: some value is
+	// missing. absent: its subject is not there.
+	Status   string   `json:"status"`
+	WaitsFor []string `json:"waits_for"`
+}
+
+func (w *waits) status(v View, present bool) fileStatus {
+	f := fileStatus{v.File, v.Step, "complete", w.for_}
+	switch {
+	case !present:
+		f.Status = "absent"
+	case len(w.for_) > 0:
+		f.Status = "waiting"
+	case len(w.stale) > 0:
+		f.Status, f.WaitsFor = "stale", w.stale
+	}
+	if f.WaitsFor == nil {
+		f.WaitsFor = []string{}
+	}
+	return f
+}
+
+func stamp(ns int64) *string {
+	if ns == 0 {
+		return nil
+	}
+	t := time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z")
+	return &t
+}
+
+func lower(enum fmt.Stringer, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(enum.String(), prefix))
+}

@@ -1,0 +1,120 @@
+// Package recorder puts the parts together: sources into the journal, the journal into State, State into files.
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/journal"
+	"github.com/tapedeck-io/tapedeck/internal/profile"
+	"github.com/tapedeck-io/tapedeck/internal/projections"
+	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"golang.org/x/sync/errgroup"
+)
+
+// Version is the tool's version, set when it is released.
+var Version = "dev"
+
+// Self is the name under which the recorder records its own facts.
+const Self = "recorder"
+
+// Options are those of `recorder run`.
+type Options struct {
+	Profile     *profile.Profile // nil: no lab files
+	ProfileText string
+	Out         string
+	Session     string
+	Sync        time.Duration // 0: after every batch
+	Aim         Aim
+	FromTape    string
+	Speed       float64
+	Log         *slog.Logger
+	Shown       func([]projections.File, *projections.State) // after each render; may be nil
+}
+
+// Run records until ctx ends, or plays a tape to its end. On return the journal is closed and the output folder
+// shows its last position.
+func Run(ctx context.Context, o Options) (err error) {
+	folder, err := projections.OpenFolder(o.Out)
+	if err != nil {
+		return &events.Trouble{Thing: "output folder " + o.Out, Cause: err, Mend: "name one that can be written with --out"}
+	}
+	j, err := journal.Open(o.Session, journal.Options{Sync: o.Sync, Node: o.Aim.Node, Logger: o.Log})
+	if err != nil {
+		return err
+	}
+	// The journal outlives ctx: sources still say that they stopped.
+	open := context.WithoutCancel(ctx)
+	defer func() { err = errors.Join(err, j.Close(open)) }()
+
+	state := projections.NewState()
+	if err := fold(ctx, j, state); err != nil {
+		return fmt.Errorf("read the session's journal: %w", err)
+	}
+	if state.Seq > 0 {
+		o.Log.Info("going on with a session", "session", j.Session(), "events", state.Seq)
+	}
+	l := &live{journal: j, state: projections.NewState(), folder: folder, log: o.Log, shown: o.Shown}
+	if err := fold(ctx, j, l.state); err != nil {
+		return err
+	}
+	return work(ctx, open, o, j, state, l)
+}
+
+// work runs the sources (or the tape), the fold and the control socket together.
+func work(ctx, open context.Context, o Options, j *journal.Journal, before *projections.State, l *live) error {
+	feed := func(ctx context.Context) error { return observe(ctx, open, o, j, before) }
+	if o.FromTape != "" {
+		feed = func(ctx context.Context) error { return play(ctx, o, j) }
+	}
+	c := &control{emit: j.Emitter(Self), pack: packer(j), log: o.Log}
+	g, ctx := errgroup.WithContext(ctx)
+	aside, stopAside := context.WithCancel(ctx)
+	g.Go(func() error { return c.serve(aside, o.Session) })
+	stopAt := make(chan uint64, 1)
+	g.Go(func() error {
+		defer stopAside()
+		err := feed(ctx)
+		_, last, bounds := j.Bounds()
+		stopAt <- last
+		return errors.Join(err, bounds)
+	})
+	g.Go(func() error { return l.run(open, stopAt) })
+	return g.Wait()
+}
+
+// observe records the start of this run and keeps the sources running until ctx ends.
+func observe(ctx, open context.Context, o Options, j *journal.Journal, before *projections.State) error {
+	list := o.Aim.sources(o, before)
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Name())
+	}
+	var first []*eventpb.Event
+	if before.Seq > 0 {
+		first = append(first, events.New(&eventpb.Gap{
+			FromNs: before.SeenNs, ToNs: time.Now().UnixNano(), Reason: eventpb.GapReason_GAP_REASON_RESTART,
+			Detail: "the recorder was not running",
+		}))
+	}
+	first = append(first, events.New(sessionStart(o, names)))
+	if err := j.Emitter(Self)(open, first...); err != nil {
+		return err
+	}
+	sources.Supervise(ctx, o.Log, j.Emitter, list)
+	return nil
+}
+
+// fold brings a state to the journal's last position.
+func fold(ctx context.Context, j *journal.Journal, s *projections.State) error {
+	first, last, err := j.Bounds()
+	if err != nil || last == 0 {
+		return err
+	}
+	return j.Read(ctx, max(first, s.Seq+1), last, func(r journal.Record) error { return s.ApplyRecord(r.Seq, r.Data) })
+}
