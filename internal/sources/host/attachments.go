@@ -1,0 +1,130 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/vishvananda/netlink"
+	"google.golang.org/protobuf/proto"
+)
+
+// attachments is the topic of programs at devices and at the cgroup of socket load balancing.
+type attachments struct {
+	log      *slog.Logger
+	links    *links
+	filters  *filters
+	programs *programs
+	cgroup   *cgroup
+	last     *eventpb.Attachments
+}
+
+func newAttachments(cfg Config, l *links, f *filters) *attachments {
+	return &attachments{log: cfg.Logger, links: l, filters: f, programs: newPrograms(), cgroup: &cgroup{root: cfg.CgroupRoot}}
+}
+
+func (a *attachments) look(_ context.Context, out *eventpb.HostState) error {
+	now := &eventpb.Attachments{}
+	var unreadable []string
+	missed := func(what string, err error) {
+		if s := what + ": " + rootCause(err).Error(); !slices.Contains(unreadable, s) {
+			unreadable = append(unreadable, s)
+		}
+	}
+	for _, l := range a.links.list {
+		now.Attachments = append(now.Attachments, a.ofDevice(l, missed)...)
+	}
+	at, err := a.cgroup.attachments()
+	if err != nil {
+		missed("cgroup "+a.cgroup.root, err)
+	}
+	now.Attachments = append(now.Attachments, at...)
+	a.describe(now.Attachments, missed)
+	now.Unreadable = unreadable
+	if a.last == nil || !proto.Equal(now, a.last) {
+		if len(unreadable) > 0 {
+			a.log.Warn("attached programs are not wholly readable", "reasons", unreadable)
+		}
+		a.last, out.Attachments = now, now
+	}
+	return nil
+}
+
+// deviceHooks are those that a BPF_PROG_QUERY by device answers, spelled as bpftool does.
+var deviceHooks = [...]struct {
+	name   string
+	attach ebpf.AttachType
+	kind   string // of devices that have the hook; empty for all
+}{
+	{"tcx/ingress", ebpf.AttachTCXIngress, ""},
+	{"tcx/egress", ebpf.AttachTCXEgress, ""},
+	{"netkit/primary", ebpf.AttachNetkitPrimary, "netkit"},
+	{"netkit/peer", ebpf.AttachNetkitPeer, "netkit"},
+}
+
+// ofDevice lists XDP, then tcx and netkit, then classic tc: the order in which a packet meets them.
+func (a *attachments) ofDevice(l netlink.Link, missed func(string, error)) (list []*eventpb.Attachment) {
+	attrs := l.Attrs()
+	add := func(hook string, id ebpf.ProgramID, linkID uint32) {
+		list = append(list, &eventpb.Attachment{Attach: hook, Ifindex: int32(attrs.Index), Device: attrs.Name,
+			ProgramId: uint32(id), LinkId: linkID})
+	}
+	if x := attrs.Xdp; x != nil && x.Attached && x.ProgId != 0 {
+		add("xdp", ebpf.ProgramID(x.ProgId), 0)
+	}
+	for _, h := range deviceHooks {
+		if h.kind != "" && h.kind != l.Type() {
+			continue
+		}
+		found, err := query(attrs.Index, h.attach)
+		if err != nil {
+			missed("programs at devices", err)
+			continue
+		}
+		for _, p := range found {
+			linkID, _ := p.LinkID()
+			add(h.name, p.ID, uint32(linkID))
+		}
+	}
+	for _, d := range a.filters.list {
+		if d.link.Index != attrs.Index {
+			continue
+		}
+		for _, f := range d.filters {
+			if b, ok := f.(*netlink.BpfFilter); ok && b.Id != 0 {
+				add("tc/"+d.direction, ebpf.ProgramID(b.Id), 0)
+			}
+		}
+	}
+	return list
+}
+
+// describe fills in what the programs are. One that was detached meanwhile keeps its id alone.
+func (a *attachments) describe(list []*eventpb.Attachment, missed func(string, error)) {
+	for _, at := range list {
+		p, err := a.programs.get(ebpf.ProgramID(at.ProgramId))
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				missed("names of programs", err)
+			}
+			continue
+		}
+		at.Program, at.Tag, at.MapIds = p.name, p.tag, p.maps
+	}
+	a.programs.sweep()
+}
+
+// rootCause is the innermost error: the words around it name ids, which would make each look differ.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

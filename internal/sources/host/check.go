@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"golang.org/x/sys/unix"
+)
+
+// Check makes every look once.
+func (s *Source) Check(ctx context.Context) []sources.Finding {
+	r := newRun(s.cfg, nil)
+	state := &eventpb.HostState{}
+	findings := []sources.Finding{fileSystem("BPF file system "+s.cfg.BPFFS, s.cfg.BPFFS, unix.BPF_FS_MAGIC,
+		"mount it: mount -t bpf bpf "+s.cfg.BPFFS)}
+	for _, t := range r.topics {
+		if err := t.look(ctx, state); err != nil {
+			findings = append(findings, sources.Finding{Thing: t.name, Err: &events.Trouble{Thing: t.name, Cause: err, Mend: "run as root on the node"}})
+		}
+	}
+	for _, set := range state.RuleSets {
+		findings = append(findings, rulesFinding(set))
+	}
+	findings = append(findings, s.programsFinding(state), s.cgroupFinding(state))
+	return append(findings, countFindings(s.cfg, state)...)
+}
+
+// fileSystem checks that a path is the root of, or lies on, a file system of the kind.
+func fileSystem(thing, path string, magic uint32, mend string) sources.Finding {
+	var st unix.Statfs_t
+	err := unix.Statfs(path, &st)
+	if err == nil && uint32(st.Type) != magic {
+		err = errors.New("another file system is mounted there")
+	}
+	if err != nil {
+		return sources.Finding{Thing: thing, Err: &events.Trouble{Thing: thing, Cause: err, Mend: mend}}
+	}
+	return sources.Finding{Thing: thing, Seen: "mounted"}
+}
+
+func rulesFinding(set *eventpb.RuleSet) sources.Finding {
+	f := sources.Finding{Thing: set.Command}
+	if set.Unreadable != "" {
+		mend := "install the iptables version that wrote the rules"
+		if strings.HasSuffix(set.Unreadable, "not installed") {
+			mend = "install iptables; until then rules are recorded as unreadable"
+		}
+		f.Err = &events.Trouble{Thing: "rules", Cause: errors.New(set.Unreadable), Mend: mend}
+		return f
+	}
+	rules := 0
+	for _, l := range set.Lines {
+		if strings.HasPrefix(l, "-A ") {
+			rules++
+		}
+	}
+	f.Seen = fmt.Sprintf("%d lines, %d rules, %s", len(set.Lines), rules, set.Version)
+	return f
+}
+
+func (s *Source) programsFinding(state *eventpb.HostState) sources.Finding {
+	f := sources.Finding{Thing: "programs at devices"}
+	for _, u := range state.Attachments.GetUnreadable() {
+		if !strings.HasPrefix(u, "cgroup ") {
+			f.Err = &events.Trouble{Thing: "BPF programs", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN"}
+			return f
+		}
+	}
+	programs, devices := 0, map[int32]bool{}
+	for _, a := range state.Attachments.GetAttachments() {
+		if a.Ifindex != 0 {
+			programs++
+			devices[a.Ifindex] = true
+		}
+	}
+	f.Seen = fmt.Sprintf("%d programs at %d of %d devices", programs, len(devices), len(state.Links.GetLinks()))
+	return f
+}
+
+func (s *Source) cgroupFinding(state *eventpb.HostState) sources.Finding {
+	f := fileSystem("cgroup "+s.cfg.CgroupRoot, s.cfg.CgroupRoot, unix.CGROUP2_SUPER_MAGIC,
+		"name the folder where Cilium mounts cgroup v2 (its option cgroup-root)")
+	if f.Err != nil {
+		return f
+	}
+	for _, u := range state.Attachments.GetUnreadable() {
+		if strings.HasPrefix(u, "cgroup ") {
+			f.Err = &events.Trouble{Thing: "programs of socket load balancing", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF and CAP_NET_ADMIN"}
+			return f
+		}
+	}
+	n := 0
+	for _, a := range state.Attachments.GetAttachments() {
+		if a.Cgroup != "" {
+			n++
+		}
+	}
+	f.Seen = fmt.Sprintf("%d programs of socket load balancing", n)
+	return f
+}
+
+func countFindings(cfg Config, state *eventpb.HostState) []sources.Finding {
+	list := []sources.Finding{
+		{Thing: "listening sockets", Seen: fmt.Sprintf("%d", len(state.Listeners.GetSockets()))},
+		{Thing: "tc filters", Seen: fmt.Sprintf("at %d hooks", len(state.TcFilters.GetFilters()))},
+	}
+	if _, err := startTime(cfg.Proc, 1); err != nil {
+		cause := err
+		if errors.Is(err, fs.ErrNotExist) {
+			cause = errors.New("no process 1")
+		}
+		return append(list, sources.Finding{Thing: "processes in " + cfg.Proc, Err: &events.Trouble{
+			Thing: cfg.Proc, Cause: cause, Mend: "give the /proc of the node's process namespace (hostPID in a pod)"}})
+	}
+	return append(list, sources.Finding{Thing: "sockets inside pods", Seen: fmt.Sprintf("of %d pods", len(state.PodSockets))})
+}

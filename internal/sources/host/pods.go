@@ -1,0 +1,222 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// maxSockets is how many sockets of one pod an event holds.
+	maxSockets = 4096
+	// A pod is read when its counters moved, and at the latest after readEvery: a socket that goes from one
+	// closing state to the next need not move them.
+	readEvery = 5 * time.Second
+	// A pod with many sockets is read more rarely, so that it does not fill the tape.
+	readPerSocket = time.Millisecond
+	// A pod without a process is searched for again, more and more rarely until the cluster says more of it.
+	scanFirst, scanLast = 250 * time.Millisecond, 10 * time.Second
+)
+
+// pod is one whose sockets are recorded.
+type pod struct {
+	namespace, name, uid string
+	containers           []string
+
+	proc     process
+	counters string    // of its network, when it was read last
+	read     time.Time // the last time
+	next     time.Time // not before
+	last     *eventpb.PodSockets
+}
+
+// pods is the topic of sockets inside pods.
+type pods struct {
+	cfg       Config
+	log       *slog.Logger
+	changed   <-chan struct{} // closed when list may be out of date
+	list      []*pod          // in order of namespace and name
+	scanAt    time.Time
+	scanDelay time.Duration
+}
+
+func newPods(cfg Config) *pods { return &pods{cfg: cfg, log: cfg.Logger} }
+
+func (p *pods) look(_ context.Context, out *eventpb.HostState) error {
+	now := time.Now()
+	out.PodSockets = append(out.PodSockets, p.update(now)...)
+	p.search(now)
+	for _, one := range p.list {
+		if s := p.sockets(one, now); s != nil {
+			one.last = s
+			out.PodSockets = append(out.PodSockets, s)
+		}
+	}
+	return nil
+}
+
+// update takes over the cluster's pods when they changed, and returns the end of those that are there no more.
+func (p *pods) update(now time.Time) (ended []*eventpb.PodSockets) {
+	if p.cfg.Cluster == nil {
+		return nil
+	}
+	select {
+	case <-p.changed:
+	default:
+		if p.changed != nil {
+			return nil
+		}
+	}
+	p.changed = p.cfg.Cluster.Changed()
+	known := map[string]*pod{}
+	for _, one := range p.list {
+		known[one.uid] = one
+	}
+	p.list = nil
+	for _, o := range p.wanted() {
+		one := known[o.Uid]
+		ids := containerIDs(o.Pod)
+		if one == nil {
+			one = &pod{namespace: o.Namespace, name: o.Name, uid: o.Uid}
+		}
+		if known[o.Uid] == nil || !slices.Equal(one.containers, ids) {
+			p.scanAt, p.scanDelay = now, scanFirst
+		}
+		one.containers = ids
+		p.list = append(p.list, one)
+		delete(known, o.Uid)
+	}
+	for _, one := range known {
+		if one.last != nil && !one.last.Gone {
+			ended = append(ended, one.end())
+		}
+	}
+	slices.SortFunc(ended, func(a, b *eventpb.PodSockets) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUid, b.PodUid))
+	})
+	return ended
+}
+
+// wanted lists the pods to record, without those that run elsewhere, have ended, or use the node's network.
+func (p *pods) wanted() (list []*eventpb.KubeObject) {
+	for _, o := range p.cfg.Cluster.Objects(eventpb.Kind_KIND_POD) {
+		named := slices.Contains(p.cfg.Pods, PodRef{o.Namespace, o.Name})
+		if !named && (p.cfg.Select == nil || !p.cfg.Select(o)) {
+			continue
+		}
+		elsewhere := p.cfg.Node != "" && o.Pod.GetNodeName() != p.cfg.Node
+		ended := o.Pod.GetPhase() == "Succeeded" || o.Pod.GetPhase() == "Failed"
+		if !elsewhere && !ended && !o.Pod.GetHostNetwork() {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// search looks for the processes of pods that have none. It walks all processes, so it is not done at each look.
+func (p *pods) search(now time.Time) {
+	var lost []*pod
+	for _, one := range p.list {
+		if one.proc.alive(p.cfg.Proc) {
+			continue
+		}
+		if one.proc.pid != 0 {
+			one.proc, one.counters, one.next = process{}, "", time.Time{}
+			p.scanAt, p.scanDelay = now, scanFirst
+		}
+		lost = append(lost, one)
+	}
+	if len(lost) == 0 || now.Before(p.scanAt) {
+		return
+	}
+	findProcesses(p.cfg.Proc, lost)
+	p.scanAt = now.Add(p.scanDelay)
+	p.scanDelay = min(2*p.scanDelay, scanLast)
+}
+
+// sockets reads one pod and returns what is to be said of it, nil for nothing new.
+func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
+	if one.proc.pid == 0 {
+		if one.last != nil && !one.last.Gone {
+			return one.end()
+		}
+		return nil
+	}
+	if now.Before(one.next) {
+		return nil
+	}
+	counters := netCounters(p.cfg.Proc, one.proc.pid)
+	if counters != "" && counters == one.counters && now.Sub(one.read) < readEvery {
+		return nil
+	}
+	found, err := podSockets(p.cfg.Proc, one.proc.pid)
+	if !one.proc.alive(p.cfg.Proc) {
+		return nil // it ended meanwhile, or these are another's: the next look searches
+	}
+	if err != nil {
+		p.log.Warn("a pod's sockets cannot be read", "namespace", one.namespace, "pod", one.name, "error", err)
+		one.next = now.Add(readEvery)
+		return nil
+	}
+	one.counters, one.read = counters, now
+	one.next = now.Add(time.Duration(len(found)) * readPerSocket)
+	s := one.fact()
+	kept, omitted := facts(found, maxSockets)
+	s.Sockets, s.Omitted = kept, uint32(omitted)
+	if one.last != nil && proto.Equal(s, one.last) {
+		return nil
+	}
+	return s
+}
+
+func (one *pod) fact() *eventpb.PodSockets {
+	return &eventpb.PodSockets{Namespace: one.namespace, Pod: one.name, PodUid: one.uid}
+}
+
+func (one *pod) end() *eventpb.PodSockets {
+	s := one.fact()
+	s.Gone = true
+	return s
+}
+
+// podSockets reads the TCP sockets of a process's network.
+func podSockets(proc string, pid int) ([]socket, error) {
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	found, err := dumpSockets(filepath.Join(dir, "ns/net"), anyState)
+	if err == nil {
+		return found, nil
+	}
+	return procSockets(filepath.Join(dir, "net"))
+}
+
+// netCounters is a text that changes when a TCP connection of the process's network comes, goes, or carries
+// something. It is read in a twentieth of the time that the sockets take. Empty when it cannot be read.
+func netCounters(proc string, pid int) string {
+	dir := filepath.Join(proc, strconv.Itoa(pid), "net")
+	snmp, err1 := os.ReadFile(filepath.Join(dir, "snmp"))
+	stat, err2 := os.ReadFile(filepath.Join(dir, "sockstat"))
+	if err1 != nil || err2 != nil {
+		return ""
+	}
+	stat6, _ := os.ReadFile(filepath.Join(dir, "sockstat6")) // absent without IPv6
+	text := linesWith(string(snmp), "Tcp:") + linesWith(string(stat), "TCP:") + linesWith(string(stat6), "TCP6:")
+	return text
+}
+
+func linesWith(text, prefix string) (found string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			found += line
+		}
+	}
+	return found
+}
