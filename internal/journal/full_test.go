@@ -1,0 +1,5 @@
+package journal
+
+import "errors"
+
+func childFull(dir string) error { return errors.New("todo") }
