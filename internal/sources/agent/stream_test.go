@@ -72,7 +72,9 @@ func TestStreamedChangeRereadsServices(t *testing.T) {
 
 func TestRowsTold(t *testing.T) {
 	table := newTables()[0]
-	change := func(rev int, status string, backends int) *row { return parseRow(t, frontendRow(rev, status, backends)) }
+	change := func(rev int, status string, backends int) *row {
+		return parseRow(t, frontendRow(rev, status, backends))
+	}
 	if _, err := table.snapshot([]row{*change(10, "Done", 2)}); err != nil {
 		t.Fatal(err)
 	}
