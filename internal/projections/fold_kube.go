@@ -8,17 +8,35 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
 
-func (s *State) applyKube(b *eventpb.KubeObjects) {
-	if b.Complete || s.Kube[b.Kind] == nil {
-		s.Kube[b.Kind] = make(map[Name]*eventpb.KubeObject, len(b.Objects))
-	}
-	for _, o := range b.Objects {
-		key := Name{o.Namespace, o.Name}
-		if o.Deleted {
-			delete(s.Kube[b.Kind], key)
+type kubeObjects map[Name]*eventpb.KubeObject
+
+func (m kubeObjects) apply(list []*eventpb.KubeObject) {
+	for _, o := range list {
+		if key := (Name{o.Namespace, o.Name}); o.Deleted {
+			delete(m, key)
 		} else {
-			s.Kube[b.Kind][key] = o
+			m[key] = o
 		}
+	}
+}
+
+func (s *State) applyKube(b *eventpb.KubeObjects) {
+	if b.Complete {
+		// A list takes the place of what was known when its last part is there.
+		if s.kubePending[b.Kind] == nil || b.Part <= 1 {
+			s.kubePending[b.Kind] = make(kubeObjects, len(b.Objects))
+		}
+		s.kubePending[b.Kind].apply(b.Objects)
+		if b.Part < b.Parts {
+			return
+		}
+		s.Kube[b.Kind] = s.kubePending[b.Kind]
+		delete(s.kubePending, b.Kind)
+	} else {
+		if s.Kube[b.Kind] == nil {
+			s.Kube[b.Kind] = kubeObjects{}
+		}
+		s.Kube[b.Kind].apply(b.Objects)
 	}
 	switch b.Kind {
 	case eventpb.Kind_KIND_POD:

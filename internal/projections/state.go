@@ -17,15 +17,17 @@ type State struct {
 	FirstSeen int64            // when the first event was seen
 
 	Sources map[string]*Source
-	Kube    map[eventpb.Kind]map[Name]*eventpb.KubeObject
-	Agent   Agent
-	Maps    map[string]*Map // by the pin's file name
-	LB      LB
-	Host    Host
-	Logs    map[Name]*Log
-	Probes  map[string]*eventpb.ProbeResult
-	Marks   []Mark
-	Flows   Flows
+	Kube    map[eventpb.Kind]kubeObjects
+	// kubePending holds lists whose last part is not there yet.
+	kubePending map[eventpb.Kind]kubeObjects
+	Agent       Agent
+	Maps        map[string]*Map // by the pin's file name
+	LB          LB
+	Host        Host
+	Logs        map[Name]*Log
+	Probes      map[string]*eventpb.ProbeResult
+	Marks       []Mark
+	Flows       Flows
 
 	Baseline *Baseline // of the profile's Service
 	Unknown  uint64    // events whose kind this version does not know
@@ -79,14 +81,15 @@ type Flows struct {
 // NewState is what is known before the first event.
 func NewState() *State {
 	return &State{
-		Sources: map[string]*Source{},
-		Kube:    map[eventpb.Kind]map[Name]*eventpb.KubeObject{},
-		Agent:   Agent{},
-		Maps:    map[string]*Map{},
-		LB:      newLB(),
-		Host:    newHost(),
-		Logs:    map[Name]*Log{},
-		Probes:  map[string]*eventpb.ProbeResult{},
+		Sources:     map[string]*Source{},
+		Kube:        map[eventpb.Kind]kubeObjects{},
+		kubePending: map[eventpb.Kind]kubeObjects{},
+		Agent:       Agent{},
+		Maps:        map[string]*Map{},
+		LB:          newLB(),
+		Host:        newHost(),
+		Logs:        map[Name]*Log{},
+		Probes:      map[string]*eventpb.ProbeResult{},
 	}
 }
 
