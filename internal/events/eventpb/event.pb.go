@@ -27,7 +27,7 @@ type Event struct {
 	// Unique in a session and the same when a publish is repeated; it is the message's Nats-Msg-Id.
 	Id   string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	// kube, hubble, bpfmap, agent, podlog, host, probe, or recorder for its own facts.
+	// kube, hubble, bpfmap, agent, podlog, host, probe; recorder for its own facts, journal for gaps in storing them.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	// The source's own order: 1, 2, 3 … within one run of the recorder.
 	SourceSeq uint64 `protobuf:"varint,4,opt,name=source_seq,json=sourceSeq,proto3" json:"source_seq,omitempty"`
