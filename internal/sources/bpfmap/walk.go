@@ -1,0 +1,132 @@
+package bpfmap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// errIncomplete says that a walk did not see the whole map: others changed it too fast, or it took too long. What it
+// saw must not be compared with anything.
+var errIncomplete = errors.New("the map changed too fast to be read whole")
+
+const (
+	walkTries   = 3
+	walkTimeout = 10 * time.Second
+)
+
+// walker reads one map whole.
+type walker struct {
+	m *ebpf.Map
+	// stable says that the map's walk is over buckets: a key that goes does not make it start over.
+	stable  bool
+	noBatch bool // the kernel has no batch lookup for this type of map
+	// bound is how many entries a walk may return before it is taken to run in circles. Entries that come and go
+	// behind the walk are counted too, so that it is more than the map can hold.
+	bound int
+	seen  index
+}
+
+func newWalker(m *ebpf.Map) *walker {
+	t := m.Type()
+	return &walker{m: m, stable: t == ebpf.Hash || t == ebpf.LRUHash, bound: 2*int(m.MaxEntries()) + batch}
+}
+
+// read fills s with the map's entries. errIncomplete after several tries, of which the last goes from key to key: a
+// batch lookup can hang over a map that somebody else empties.
+func (w *walker) read(ctx context.Context, s *snapshot) error {
+	err := errIncomplete
+	for try := 1; try <= walkTries && errors.Is(err, errIncomplete) && ctx.Err() == nil; try++ {
+		s.reset()
+		err = w.walk(ctx, s, try < walkTries)
+	}
+	return err
+}
+
+func (w *walker) walk(ctx context.Context, s *snapshot, inBatches bool) error {
+	ctx, cancel := context.WithTimeout(ctx, walkTimeout)
+	defer cancel()
+	if inBatches && !w.noBatch {
+		err := w.batches(ctx, s)
+		if !errors.Is(err, ebpf.ErrNotSupported) {
+			return w.check(s, err, w.stable)
+		}
+		w.noBatch = true
+		s.reset()
+	}
+	return w.check(s, w.keys(ctx, s), false)
+}
+
+// check refuses a walk that met a key twice: it was sent back to the start, and may have missed others.
+func (w *walker) check(s *snapshot, err error, unique bool) error {
+	if err != nil || unique {
+		return err
+	}
+	w.seen.reset(s, s.n)
+	for i := range s.n {
+		if !w.seen.add(i) {
+			return errIncomplete
+		}
+	}
+	return nil
+}
+
+func (w *walker) batches(ctx context.Context, s *snapshot) error {
+	var cursor ebpf.MapBatchCursor
+	free, idle := minFree, 0
+	for {
+		s.reserve(free)
+		to := min(s.keys.cap, s.n+max(batch, free))
+		n, err := w.m.BatchLookup(&cursor, s.keys.part(s.n, to), s.values.part(s.n, to), nil)
+		s.n += n
+		switch {
+		case errors.Is(err, ebpf.ErrKeyNotExist): // the end
+			return nil
+		case isNoSpace(err): // one bucket holds more than was free
+			free *= 2
+		case isInterrupted(err):
+			return errIncomplete
+		case err != nil:
+			return fmt.Errorf("look up batch: %w", err)
+		}
+		if n != 0 {
+			idle = 0
+		} else if idle++; idle > 16 {
+			return errIncomplete
+		}
+		if s.n > w.bound || ctx.Err() != nil {
+			return errIncomplete
+		}
+	}
+}
+
+// keys goes from key to key, one entry at a time: slow, and sent back to the start when a key goes under its feet.
+func (w *walker) keys(ctx context.Context, s *snapshot) error {
+	var previous any
+	next := make([]byte, w.m.KeySize())
+	for turns := 0; ; turns++ {
+		err := w.m.NextKey(previous, next)
+		if errors.Is(err, ebpf.ErrKeyNotExist) { // the end
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("get next key: %w", err)
+		}
+		s.reserve(1)
+		err = w.m.Lookup(next, s.values.at(s.n))
+		switch {
+		case err == nil:
+			copy(s.key(s.n), next)
+			s.n++
+		case !errors.Is(err, ebpf.ErrKeyNotExist):
+			return fmt.Errorf("look up key: %w", err)
+		}
+		if turns > w.bound || ctx.Err() != nil {
+			return errIncomplete
+		}
+		previous = next
+	}
+}
