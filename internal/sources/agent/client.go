@@ -111,5 +111,5 @@ func causeOf(ctx context.Context, err error) error {
 func isJSONError(err error) bool {
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &shape) || errors.Is(err, errNotAgent)
+	return errors.As(err, &syntax) || errors.As(err, &shape) || errors.Is(err, errNotAgent) || errors.Is(err, errNotList)
 }

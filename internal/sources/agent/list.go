@@ -24,17 +24,11 @@ type resource struct {
 var resources = []resource{
 	{"status", "/v1/healthz", single, pruneStatus, noKey},
 	{"config", "/v1/config", single, pruneConfig, noKey},
-	{"endpoint", "/v1/endpoint", many, pruneEndpoint, endpointKey},
-	{"service", "/v1/service", many, pruneService, serviceKey},
+	{"endpoint", "/v1/endpoint", splitList, pruneEndpoint, endpointKey},
+	{"service", "/v1/service", splitList, pruneService, serviceKey},
 }
 
 func single(body []byte) ([]json.RawMessage, error) { return []json.RawMessage{body}, nil }
-
-func many(body []byte) ([]json.RawMessage, error) {
-	var items []json.RawMessage
-	err := json.Unmarshal(body, &items)
-	return items, err
-}
 
 func noKey(object) (string, error) { return "", nil }
 

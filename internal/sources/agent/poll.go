@@ -12,6 +12,9 @@ import (
 const (
 	// configInterval: the configuration changes with the agent's restart, else by hand.
 	configInterval = 10 * time.Second
+	// streamedFactor: where each change of a frontend asks for the services, they are polled by themselves only to
+	// be sure.
+	streamedFactor = 5
 	// A resource rests for restFactor times what its poll took, at most maxRest: a large node is polled less
 	// often instead of costing more.
 	restFactor = 50
@@ -24,6 +27,7 @@ const (
 type poller struct {
 	client   *client
 	interval time.Duration
+	streamed bool // changes of the services are asked for through reread
 	lists    []*list
 	next     []time.Time       // when each of lists is due
 	reread   sources.Trigger   // asks for the services soon
@@ -132,8 +136,11 @@ func (p *poller) poll(ctx context.Context, i int) (*eventpb.Event, error) {
 
 func (p *poller) rest(kind string, took time.Duration) time.Duration {
 	rest := p.interval
-	if kind == "config" {
+	switch {
+	case kind == "config":
 		rest = max(rest, configInterval)
+	case kind == "service" && p.streamed:
+		rest *= streamedFactor
 	}
 	return max(rest, min(restFactor*took, maxRest))
 }

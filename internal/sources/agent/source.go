@@ -28,7 +28,7 @@ type Config struct {
 	// Socket is a path or unix:///path; empty is DefaultSocket.
 	Socket string
 	// Interval between polls of status, endpoints and services; 0 is one second. The configuration is read every
-	// ten seconds.
+	// ten seconds, and services where their changes are streamed at every change and every fifth interval.
 	Interval time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -86,6 +86,7 @@ func (s *Source) run(ctx context.Context, c *client, emit events.Emit, ready fun
 		return err
 	}
 	defer closeAll(streams)
+	p.streamed = len(streams) == len(newTables())
 	if err := emit(ctx, append(first, tables...)...); err != nil {
 		return err
 	}

@@ -215,6 +215,15 @@ func TestAnswerWithoutIDIsAnErrorNotAPanic(t *testing.T) {
 	}
 }
 
+func TestNothingIsAList(t *testing.T) {
+	for _, body := range []string{"null\n", "[]"} {
+		delta, err := newList(resources[3]).diff([]byte(body))
+		if err != nil || !delta.GetComplete() || len(delta.GetObjects()) != 0 {
+			t.Errorf("%q: %v, %v", body, delta, err)
+		}
+	}
+}
+
 // A frontend that is not in the maps has no id yet; two of them are two services.
 func TestServicesWithoutID(t *testing.T) {
 	l := newList(resources[3])
