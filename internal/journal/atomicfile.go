@@ -8,15 +8,15 @@ import (
 
 // replaceFile puts data at path so that a crash leaves the old file or the new one.
 func replaceFile(path string, data []byte) error {
-	return writeAtomic(path, func(w io.Writer) error {
+	return WriteAtomic(path, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
 }
 
-// writeAtomic fills a temporary file beside path, syncs it, renames it and syncs the folder. On an error path is
+// WriteAtomic fills a temporary file beside path, syncs it, renames it and syncs the folder. On an error path is
 // as before.
-func writeAtomic(path string, fill func(io.Writer) error) error {
+func WriteAtomic(path string, fill func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err

@@ -23,16 +23,14 @@ type Options struct {
 	Sync    time.Duration // between syncs to disk; 0 syncs before each acknowledgement ("always")
 	Session string        // of a new session; "" makes one up from the time
 	Node    string
-	// What is kept at most: bytes (0: DefaultMaxBytes) and age (0: any). The oldest goes first.
+	// What is kept at most; the oldest goes first. 0 is what the session was begun with, DefaultMaxBytes and any
+	// age for a new one.
 	MaxBytes int64
 	MaxAge   time.Duration
 	Logger   *slog.Logger // nil discards
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

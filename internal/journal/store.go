@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -54,6 +56,10 @@ func (s *store) open(session string, o Options) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	o, err = keepBounds(ctx, js, o)
+	if err != nil {
+		return err
+	}
 	if s.stream, err = js.CreateOrUpdateStream(ctx, streamConfig(session, o)); err != nil {
 		return fmt.Errorf("open stream: %w", err)
 	}
@@ -62,6 +68,22 @@ func (s *store) open(session string, o Options) error {
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	return nil
+}
+
+// keepBounds takes the bounds that o does not say from the stream that is there: who opens a session only to read
+// it must not retire its oldest events.
+func keepBounds(ctx context.Context, js jetstream.JetStream, o Options) (Options, error) {
+	old, err := js.Stream(ctx, streamName)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+	case err != nil:
+		return o, fmt.Errorf("look at stream: %w", err)
+	default:
+		have := old.CachedInfo().Config
+		o.MaxBytes, o.MaxAge = cmp.Or(o.MaxBytes, have.MaxBytes), cmp.Or(o.MaxAge, have.MaxAge)
+	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
+	return o, nil
 }
 
 func streamConfig(session string, o Options) jetstream.StreamConfig {

@@ -147,7 +147,7 @@ func (t *TapeWriter) Close() error {
 
 // WriteTapeFile writes a tape to path: beside it first, and in its place when it is whole and on the disk.
 func WriteTapeFile(path string, h *eventpb.TapeHeader, fill func(*TapeWriter) error) error {
-	err := writeAtomic(path, func(w io.Writer) error {
+	err := WriteAtomic(path, func(w io.Writer) error {
 		t, err := NewTapeWriter(w, h)
 		if err != nil {
 			return err

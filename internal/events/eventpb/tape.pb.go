@@ -27,7 +27,7 @@ type TapeHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the program that wrote the tape.
 	ToolVersion   string        `protobuf:"bytes,1,opt,name=tool_version,json=toolVersion,proto3" json:"tool_version,omitempty"`
-	Session       string        `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	SessionId     string        `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	Node          string        `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	Kernel        string        `protobuf:"bytes,4,opt,name=kernel,proto3" json:"kernel,omitempty"`
 	BootId        string        `protobuf:"bytes,5,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
@@ -86,9 +86,9 @@ func (x *TapeHeader) GetToolVersion() string {
 	return ""
 }
 
-func (x *TapeHeader) GetSession() string {
+func (x *TapeHeader) GetSessionId() string {
 	if x != nil {
-		return x.Session
+		return x.SessionId
 	}
 	return ""
 }
@@ -258,7 +258,11 @@ type TapeSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Between two looks; 0 for a source that is told of changes.
-	IntervalNs    int64 `protobuf:"varint,2,opt,name=interval_ns,json=intervalNs,proto3" json:"interval_ns,omitempty"`
+	IntervalNs int64 `protobuf:"varint,2,opt,name=interval_ns,json=intervalNs,proto3" json:"interval_ns,omitempty"`
+	// Its first and its last event (seen_ns), and how many there are.
+	FirstNs       int64  `protobuf:"varint,3,opt,name=first_ns,json=firstNs,proto3" json:"first_ns,omitempty"`
+	LastNs        int64  `protobuf:"varint,4,opt,name=last_ns,json=lastNs,proto3" json:"last_ns,omitempty"`
+	Events        uint64 `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +307,27 @@ func (x *TapeSource) GetName() string {
 func (x *TapeSource) GetIntervalNs() int64 {
 	if x != nil {
 		return x.IntervalNs
+	}
+	return 0
+}
+
+func (x *TapeSource) GetFirstNs() int64 {
+	if x != nil {
+		return x.FirstNs
+	}
+	return 0
+}
+
+func (x *TapeSource) GetLastNs() int64 {
+	if x != nil {
+		return x.LastNs
+	}
+	return 0
+}
+
+func (x *TapeSource) GetEvents() uint64 {
+	if x != nil {
+		return x.Events
 	}
 	return 0
 }
@@ -549,11 +574,12 @@ var File_events_v1_tape_proto protoreflect.FileDescriptor
 
 const file_events_v1_tape_proto_rawDesc = "" +
 	"\n" +
-	"\x14events/v1/tape.proto\x12\x12tapedeck.events.v1\"\xe4\x03\n" +
+	"\x14events/v1/tape.proto\x12\x12tapedeck.events.v1\"\xe9\x03\n" +
 	"\n" +
 	"TapeHeader\x12!\n" +
-	"\ftool_version\x18\x01 \x01(\tR\vtoolVersion\x12\x18\n" +
-	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
+	"\ftool_version\x18\x01 \x01(\tR\vtoolVersion\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
 	"\x06kernel\x18\x04 \x01(\tR\x06kernel\x12\x17\n" +
 	"\aboot_id\x18\x05 \x01(\tR\x06bootId\x12%\n" +
@@ -575,12 +601,15 @@ const file_events_v1_tape_proto_rawDesc = "" +
 	"\vboottime_ns\x18\x02 \x01(\x03R\n" +
 	"boottimeNs\x12!\n" +
 	"\fmonotonic_ns\x18\x03 \x01(\x03R\vmonotonicNs\x12\x17\n" +
-	"\auser_hz\x18\x04 \x01(\rR\x06userHz\"A\n" +
+	"\auser_hz\x18\x04 \x01(\rR\x06userHz\"\x8d\x01\n" +
 	"\n" +
 	"TapeSource\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vinterval_ns\x18\x02 \x01(\x03R\n" +
-	"intervalNs\"4\n" +
+	"intervalNs\x12\x19\n" +
+	"\bfirst_ns\x18\x03 \x01(\x03R\afirstNs\x12\x17\n" +
+	"\alast_ns\x18\x04 \x01(\x03R\x06lastNs\x12\x16\n" +
+	"\x06events\x18\x05 \x01(\x04R\x06events\"4\n" +
 	"\n" +
 	"TapeRecord\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
