@@ -49,7 +49,7 @@ func (s *State) session(files []fileStatus) sessionFile {
 }
 
 func (src *Source) row(name string) sourceRow {
-	r := sourceRow{Source: name, Status: lower(src.State, "SOURCE_STATE_"), Since: stamp(src.SinceNs), Events: src.Events, Gaps: src.Gaps}
+	r := sourceRow{Source: name, Status: src.Status(), Since: stamp(src.SinceNs), Events: src.Events, Gaps: src.Gaps}
 	if src.Error != "" {
 		r.Error = &src.Error
 	}
@@ -61,3 +61,6 @@ func (src *Source) row(name string) sourceRow {
 	}
 	return r
 }
+
+// Status is starting, up, down, stopped, or unspecified for one that has said nothing of itself.
+func (src *Source) Status() string { return lower(src.State, "SOURCE_STATE_") }

@@ -117,6 +117,7 @@ func scaleView(s *State, w *waits) any {
 		}
 	}
 	ready, _ := s.readyBackends(web, servicePort(web, s.Profile.Web.Port))
+	w.until(len(f.NewBackends) > 0, "backends beyond the baseline of svc.json")
 	w.until(slices.Equal(slots, ready), "map slots and ready addresses to agree")
 	w.until(len(slots) == s.Profile.Web.ScaledTo, fmt.Sprintf("%s to have %d backends", w.service(s.Profile.Web.Service), s.Profile.Web.ScaledTo))
 	return f

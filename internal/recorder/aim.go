@@ -2,6 +2,8 @@ package recorder
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"slices"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -29,6 +31,25 @@ type Aim struct {
 	Hubble     string
 	Agent      string
 	Only       []string // names of sources; empty for all
+}
+
+// resolveNode asks Kubernetes for this node's name. Without an answer Aim stays as it is, so that the kube source
+// asks again, and events carry the host's name.
+func (a *Aim) resolveNode(ctx context.Context, log *slog.Logger) (eventsNode string) {
+	config, err := kube.Connect(a.Kubeconfig)
+	if err == nil {
+		var name string
+		if name, err = kube.ResolveNode(ctx, config, a.Node); err == nil {
+			a.Node = name
+			return name
+		}
+	}
+	log.Warn("node's name in Kubernetes not known yet", "error", err)
+	if a.Node != "" {
+		return a.Node
+	}
+	host, _ := os.Hostname()
+	return host
 }
 
 // sources makes the chosen sources. Each goes on from what the session knows already. podlog and probe look only

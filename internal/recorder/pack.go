@@ -3,11 +3,85 @@ package recorder
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"time"
 
+	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
+	"google.golang.org/protobuf/proto"
 )
+
+// Pack writes the session in dir to one file: through its recorder while that runs, else from its journal.
+func Pack(ctx context.Context, dir, file string) error {
+	return journal.WriteAtomic(file, func(w io.Writer) error { return packTo(ctx, dir, w) })
+}
+
+func packTo(ctx context.Context, dir string, w io.Writer) error {
+	if _, err := os.Stat(dir); err != nil {
+		return &events.Trouble{Thing: "session " + dir, Cause: err, Mend: "name the folder given to `recorder run --session`"}
+	}
+	err := call(ctx, dir, "GET", "/tape", nil, w)
+	if !errors.Is(err, errNotRunning) {
+		return err
+	}
+	j, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(packer(j)(ctx, w), j.Close(context.WithoutCancel(ctx)))
+}
+
+// packer writes the journal as it is now.
+func packer(j *journal.Journal) func(context.Context, io.Writer) error {
+	return func(ctx context.Context, w io.Writer) error {
+		first, last, err := j.Bounds()
+		if err != nil {
+			return err
+		}
+		header, err := tapeHeader(ctx, j, first, last)
+		if err != nil {
+			return err
+		}
+		tape, err := journal.NewTapeWriter(w, header)
+		if err != nil {
+			return err
+		}
+		if err := j.Read(ctx, first, last, tape.Write); err != nil {
+			return err
+		}
+		return tape.Close()
+	}
+}
+
+// tapeHeader tells what the tape holds, from its events alone: the same journal makes the same tape.
+func tapeHeader(ctx context.Context, j *journal.Journal, first, last uint64) (*eventpb.TapeHeader, error) {
+	h := &eventpb.TapeHeader{ToolVersion: Version, SessionId: j.Session(), FirstSeq: first, LastSeq: last, Redaction: redaction}
+	err := j.Read(ctx, first, last, func(r journal.Record) error {
+		e := &eventpb.Event{}
+		if err := proto.Unmarshal(r.Data, e); err != nil {
+			return err
+		}
+		if h.FirstNs == 0 {
+			h.FirstNs, h.Node = e.SeenNs, e.Node
+		}
+		h.LastNs = e.SeenNs
+		if b := e.GetSessionStart(); b != nil {
+			describe(h, b)
+		}
+		return nil
+	})
+	h.CreatedNs = h.LastNs
+	return h, err
+}
+
+const redaction = "no Secrets, ConfigMaps, environment variables, volumes, managedFields or annotations other than those of Services' routing; credentials and query values in HTTP flows"
+
+func describe(h *eventpb.TapeHeader, b *eventpb.Session) {
+	h.Kernel, h.BootId, h.Sync = b.Kernel, b.BootId, b.Sync
+	h.Clocks = &eventpb.TapeClocks{WallNs: b.WallNs, BoottimeNs: b.BoottimeNs, MonotonicNs: b.MonotonicNs, UserHz: b.UserHz}
+	h.Sources = nil
+	for _, name := range b.Sources {
+		h.Sources = append(h.Sources, &eventpb.TapeSource{Name: name})
+	}
+}

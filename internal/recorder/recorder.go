@@ -44,7 +44,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return &events.Trouble{Thing: "output folder " + o.Out, Cause: err, Mend: "name one that can be written with --out"}
 	}
-	j, err := journal.Open(o.Session, journal.Options{Sync: o.Sync, Node: o.Aim.Node, Logger: o.Log})
+	node := ""
+	if o.FromTape == "" {
+		node = o.Aim.resolveNode(ctx, o.Log)
+	}
+	j, err := journal.Open(o.Session, journal.Options{Sync: o.Sync, Node: node, Logger: o.Log})
 	if err != nil {
 		return err
 	}
