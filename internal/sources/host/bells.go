@@ -89,15 +89,17 @@ func generationBy(data []byte) string {
 	if len(data) < nfgenmsg {
 		return ""
 	}
-	attrs, err := nl.ParseRouteAttr(data[nfgenmsg:])
-	if err != nil {
-		return ""
-	}
-	for _, a := range attrs {
-		if a.Attr.Type == unix.NFTA_GEN_PROC_NAME {
-			name, _, _ := bytes.Cut(a.Value, []byte{0})
+	// Attributes are length (with these four bytes), type, value; padded to four bytes.
+	for data = data[nfgenmsg:]; len(data) >= unix.SizeofNlAttr; {
+		size := int(nl.NativeEndian().Uint16(data))
+		if size < unix.SizeofNlAttr || size > len(data) {
+			return ""
+		}
+		if nl.NativeEndian().Uint16(data[2:]) == unix.NFTA_GEN_PROC_NAME {
+			name, _, _ := bytes.Cut(data[unix.SizeofNlAttr:size], []byte{0})
 			return string(name)
 		}
+		data = data[min((size+3)&^3, len(data)):]
 	}
 	return ""
 }

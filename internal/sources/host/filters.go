@@ -7,11 +7,15 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 )
+
+// kernelName is how much of a program's name the kernel keeps, and tc prints.
+const kernelName = 15
 
 // filters is the topic of classic tc filters. Netlink tells cheaply whether there are any, which with tcx there
 // are not; how they read is left to tc itself.
@@ -124,7 +128,11 @@ func bpfText(f netlink.Filter) string {
 	if b.DirectAction {
 		text += "direct-action "
 	}
-	return text + fmt.Sprintf("not_in_hw id %d tag %s jited ", b.Id, b.Tag)
+	text += fmt.Sprintf("not_in_hw id %d ", b.Id)
+	if p, err := readProgram(ebpf.ProgramID(b.Id)); err == nil && p.name != "" {
+		text += "name " + p.name[:min(len(p.name), kernelName)] + " "
+	}
+	return text + "tag " + b.Tag + " jited "
 }
 
 func protocolName(p uint16) string {

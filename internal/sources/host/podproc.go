@@ -44,8 +44,9 @@ func parseCgroup(text string) (o owner) {
 		if m := cgroupPod.FindStringSubmatch(line); m != nil && o.uid == "" {
 			o.uid = strings.ReplaceAll(m[1], "_", "-")
 		}
-		if c := cgroupContainer.FindString(line); c != "" && o.container == "" {
-			o.container = c
+		// The last one: the node itself may be a container.
+		if c := cgroupContainer.FindAllString(line, -1); len(c) > 0 && o.container == "" {
+			o.container = c[len(c)-1]
 		}
 	}
 	return o

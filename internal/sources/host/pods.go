@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -18,9 +16,14 @@ import (
 const (
 	// maxSockets is how many sockets of one pod an event holds.
 	maxSockets = 4096
-	// A pod is read when its counters moved, and at the latest after readEvery: a socket that goes from one
-	// closing state to the next need not move them.
-	readEvery = 5 * time.Second
+	// Reading a pod's sockets costs up to 3 ms, since the kernel walks the table of the whole machine. So it is
+	// done at once when counters say that there are more or fewer; after readSoon when some came and went (a
+	// readiness probe does that each second); after readLazily when something was carried, which a change from
+	// one closing state to the next needs; and after readAnyway.
+	readSoon, readLazily, readAnyway = 3 * time.Second, 10 * time.Second, time.Minute
+	// What reading may cost: readShare of one core, divided among the pods. A pod may save up readCredit, so that
+	// a quiet one is read at once when something happens, and a busy one at a steady pace.
+	readShare, readCredit = 0.003, 20 * time.Millisecond
 	// A pod with many sockets is read more rarely, so that it does not fill the tape.
 	readPerSocket = time.Millisecond
 	// A pod without a process is searched for again, more and more rarely until the cluster says more of it.
@@ -33,9 +36,10 @@ type pod struct {
 	containers           []string
 
 	proc     process
-	counters string    // of its network, when it was read last
+	counters counters  // of its network, when it was read last
 	read     time.Time // the last time
 	next     time.Time // not before
+	credit   time.Duration
 	last     *eventpb.PodSockets
 }
 
@@ -45,6 +49,7 @@ type pods struct {
 	log       *slog.Logger
 	changed   <-chan struct{} // closed when list may be out of date
 	list      []*pod          // in order of namespace and name
+	earned    time.Time       // when the pods got their last credit
 	scanAt    time.Time
 	scanDelay time.Duration
 }
@@ -55,6 +60,7 @@ func (p *pods) look(_ context.Context, out *eventpb.HostState) error {
 	now := time.Now()
 	out.PodSockets = append(out.PodSockets, p.update(now)...)
 	p.search(now)
+	p.earn(now)
 	for _, one := range p.list {
 		if s := p.sockets(one, now); s != nil {
 			one.last = s
@@ -86,7 +92,7 @@ func (p *pods) update(now time.Time) (ended []*eventpb.PodSockets) {
 		one := known[o.Uid]
 		ids := containerIDs(o.Pod)
 		if one == nil {
-			one = &pod{namespace: o.Namespace, name: o.Name, uid: o.Uid}
+			one = &pod{namespace: o.Namespace, name: o.Name, uid: o.Uid, credit: readCredit}
 		}
 		if known[o.Uid] == nil || !slices.Equal(one.containers, ids) {
 			p.scanAt, p.scanDelay = now, scanFirst
@@ -130,7 +136,7 @@ func (p *pods) search(now time.Time) {
 			continue
 		}
 		if one.proc.pid != 0 {
-			one.proc, one.counters, one.next = process{}, "", time.Time{}
+			one.proc, one.counters, one.next = process{}, counters{}, time.Time{}
 			p.scanAt, p.scanDelay = now, scanFirst
 		}
 		lost = append(lost, one)
@@ -143,6 +149,17 @@ func (p *pods) search(now time.Time) {
 	p.scanDelay = min(2*p.scanDelay, scanLast)
 }
 
+// earn gives the pods credit for the time since the last look.
+func (p *pods) earn(now time.Time) {
+	if len(p.list) > 0 && !p.earned.IsZero() {
+		each := time.Duration(readShare * float64(now.Sub(p.earned)) / float64(len(p.list)))
+		for _, one := range p.list {
+			one.credit = min(one.credit+each, readCredit)
+		}
+	}
+	p.earned = now
+}
+
 // sockets reads one pod and returns what is to be said of it, nil for nothing new.
 func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 	if one.proc.pid == 0 {
@@ -151,20 +168,22 @@ func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 		}
 		return nil
 	}
-	if now.Before(one.next) {
+	if now.Before(one.next) || one.credit <= 0 {
 		return nil
 	}
-	counters := netCounters(p.cfg.Proc, one.proc.pid)
-	if counters != "" && counters == one.counters && now.Sub(one.read) < readEvery {
+	counters := readCounters(p.cfg.Proc, one.proc.pid)
+	if !counters.call(one.counters, now.Sub(one.read)) {
 		return nil
 	}
+	start := time.Now()
 	found, err := podSockets(p.cfg.Proc, one.proc.pid)
+	one.credit -= time.Since(start)
 	if !one.proc.alive(p.cfg.Proc) {
 		return nil // it ended meanwhile, or these are another's: the next look searches
 	}
 	if err != nil {
 		p.log.Warn("a pod's sockets cannot be read", "namespace", one.namespace, "pod", one.name, "error", err)
-		one.next = now.Add(readEvery)
+		one.next = now.Add(readLazily)
 		return nil
 	}
 	one.counters, one.read = counters, now
@@ -196,27 +215,4 @@ func podSockets(proc string, pid int) ([]socket, error) {
 		return found, nil
 	}
 	return procSockets(filepath.Join(dir, "net"))
-}
-
-// netCounters is a text that changes when a TCP connection of the process's network comes, goes, or carries
-// something. It is read in a twentieth of the time that the sockets take. Empty when it cannot be read.
-func netCounters(proc string, pid int) string {
-	dir := filepath.Join(proc, strconv.Itoa(pid), "net")
-	snmp, err1 := os.ReadFile(filepath.Join(dir, "snmp"))
-	stat, err2 := os.ReadFile(filepath.Join(dir, "sockstat"))
-	if err1 != nil || err2 != nil {
-		return ""
-	}
-	stat6, _ := os.ReadFile(filepath.Join(dir, "sockstat6")) // absent without IPv6
-	text := linesWith(string(snmp), "Tcp:") + linesWith(string(stat), "TCP:") + linesWith(string(stat6), "TCP6:")
-	return text
-}
-
-func linesWith(text, prefix string) (found string) {
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, prefix) {
-			found += line
-		}
-	}
-	return found
 }

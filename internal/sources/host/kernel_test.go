@@ -1,0 +1,476 @@
+package host
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/google/go-cmp/cmp"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// These tests use the real kernel, in network namespaces of their own.
+
+const patience = 10 * time.Second
+
+// inNetns runs fn on a thread with a new network namespace, which ends with the thread.
+func inNetns(t *testing.T, fn func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a network namespace")
+	}
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock: the thread must not serve others
+		ns, err := netns.New()
+		if err != nil {
+			t.Errorf("new network namespace: %v", err)
+			return
+		}
+		defer ns.Close()
+		fn()
+	}()
+	<-done
+}
+
+// tape collects what a running source emits.
+type tape struct {
+	mu     sync.Mutex
+	events []*eventpb.Event
+	more   chan struct{}
+}
+
+func (r *tape) emit(_ context.Context, events ...*eventpb.Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, events...)
+	close(r.more)
+	r.more = make(chan struct{})
+	return nil
+}
+
+// wait returns the first event that fits, of those that are or come.
+func (r *tape) wait(t *testing.T, what string, fits func(*eventpb.HostState) bool) *eventpb.HostState {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		r.mu.Lock()
+		events, more := r.events, r.more
+		r.mu.Unlock()
+		for _, e := range events {
+			if e.GetHost() != nil && fits(e.GetHost()) {
+				return e.GetHost()
+			}
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			t.Errorf("%s: not seen after %v", what, patience)
+			return &eventpb.HostState{}
+		}
+	}
+}
+
+// record runs the source in a new network namespace, and fn beside it in the same one.
+func record(t *testing.T, cfg Config, fn func(r *tape)) {
+	t.Helper()
+	inNetns(t, func() {
+		here, err := netns.Get()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer here.Close()
+		r := &tape{more: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		ready := make(chan struct{})
+		ended := make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			if err := netns.Set(here); err != nil {
+				ended <- err
+				return
+			}
+			ended <- New(cfg).Run(ctx, r.emit, func() { close(ready) })
+		}()
+		defer func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("run: %v", err)
+			}
+		}()
+		select {
+		case <-ready:
+			fn(r)
+		case <-time.After(patience):
+			t.Errorf("not ready after %v", patience)
+		}
+	})
+}
+
+func TestFirstEventHoldsEveryTopic(t *testing.T) {
+	record(t, Config{}, func(r *tape) {
+		first := r.events[0].GetHost()
+		if len(first.GetRuleSets()) < 2 || first.GetLinks() == nil || first.GetAttachments() == nil ||
+			first.GetListeners() == nil || first.GetTcFilters() == nil {
+			t.Errorf("first event: %v", r.events[0])
+		}
+		if len(r.events) != 1 {
+			t.Errorf("%d events at first", len(r.events))
+		}
+	})
+}
+
+func TestDeviceComesAndItsPeerIsKnown(t *testing.T) {
+	record(t, Config{}, func(r *tape) {
+		add(t, veth("lxc1"))
+		s := r.wait(t, "veth", func(s *eventpb.HostState) bool { return device(s, "lxc1") != nil && device(s, "lxc1-peer") != nil })
+		lxc, peer := device(s, "lxc1"), device(s, "lxc1-peer")
+		if lxc.GetType() != "veth" || lxc.GetPeerIndex() != peer.GetIndex() || lxc.GetUp() || lxc.GetMac() == "" {
+			t.Errorf("%v and %v", lxc, peer)
+		}
+		if s.GetListeners() != nil || s.GetRuleSets() != nil {
+			t.Errorf("topics that did not change: %v", s)
+		}
+	})
+}
+
+func TestProgramAtADeviceHasItsWholeName(t *testing.T) {
+	const name = "cil_from_container_of_a_test"
+	trigger := make(chan struct{}, 1)
+	record(t, Config{Trigger: trigger}, func(r *tape) {
+		dev := add(t, veth("lxc1"))
+		for _, c := range []struct {
+			attach ebpf.AttachType
+			want   string
+			name   string
+			btf    bool
+			kept   string
+		}{
+			{ebpf.AttachTCXIngress, "tcx/ingress", name, true, name},
+			{ebpf.AttachTCXEgress, "tcx/egress", name, false, name[:15]},
+		} {
+			prog := load(t, ebpf.SchedCLS, c.name, c.btf)
+			l, err := link.AttachTCX(link.TCXOptions{Interface: dev.Attrs().Index, Program: prog, Attach: c.attach})
+			if err != nil {
+				t.Errorf("attach: %v", err)
+				return
+			}
+			defer l.Close()
+			linkInfo, _ := l.Info()
+			info, _ := prog.Info()
+			id, _ := info.ID()
+			trigger <- struct{}{}
+			s := r.wait(t, c.want, func(s *eventpb.HostState) bool { return attachment(s, c.want) != nil })
+			want := &eventpb.Attachment{Attach: c.want, Ifindex: int32(dev.Attrs().Index), Device: "lxc1", ProgramId: uint32(id),
+				Program: c.kept, Tag: info.Tag, LinkId: uint32(linkInfo.ID)}
+			if got := attachment(s, c.want); got.String() != want.String() {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+func TestProgramAtACgroup(t *testing.T) {
+	root := cgroup2(t)
+	record(t, Config{CgroupRoot: root}, func(r *tape) {
+		prog := load(t, ebpf.CGroupSockAddr, "cil_sock4_connect", true)
+		l, err := link.AttachCgroup(link.CgroupOptions{Path: root, Attach: ebpf.AttachCGroupInet4Connect, Program: prog})
+		if err != nil {
+			t.Errorf("attach: %v", err)
+			return
+		}
+		defer l.Close()
+		info, _ := l.Info()
+		s := r.wait(t, "program", func(s *eventpb.HostState) bool { return attachment(s, "cgroup_inet4_connect") != nil })
+		got := attachment(s, "cgroup_inet4_connect")
+		if got.GetProgram() != "cil_sock4_connect" || got.GetCgroup() != root || got.GetIfindex() != 0 || got.GetLinkId() != uint32(info.ID) {
+			t.Errorf("got %v, link %d", got, info.ID)
+		}
+	})
+}
+
+func TestMissingCgroupIsNotAnEmptyOne(t *testing.T) {
+	record(t, Config{CgroupRoot: "/nowhere"}, func(r *tape) {
+		want := []string{"cgroup /nowhere: no such file or directory"}
+		if diff := cmp.Diff(want, r.events[0].GetHost().GetAttachments().GetUnreadable()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestListenerComesAndGoes(t *testing.T) {
+	record(t, Config{}, func(r *tape) {
+		up(t, "lo")
+		l, err := net.Listen("tcp4", "127.0.0.1:30780")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		want := (&eventpb.Socket{Protocol: "tcp", Local: "127.0.0.1:30780", Remote: "0.0.0.0:0", State: "LISTEN"}).String()
+		has := func(s *eventpb.HostState) bool {
+			return slices.ContainsFunc(s.GetListeners().GetSockets(), func(s *eventpb.Socket) bool { return s.String() == want })
+		}
+		r.wait(t, "listener", has)
+		r.mu.Lock()
+		r.events = nil
+		r.mu.Unlock()
+		l.Close()
+		r.wait(t, "its end", func(s *eventpb.HostState) bool { return s.Listeners != nil && !has(s) })
+	})
+}
+
+// The kernel's two ways to list sockets must tell the same of IPv4, IPv6, and IPv4 within IPv6.
+func TestSocketDiagnosisAgreesWithProc(t *testing.T) {
+	inNetns(t, func() {
+		up(t, "lo")
+		for _, at := range []string{"127.0.0.1:0", "[::]:0", "[::1]:0"} {
+			l, err := net.Listen("tcp", at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			to := strings.Replace(l.Addr().String(), "[::]", "127.0.0.1", 1)
+			c, err := net.Dial("tcp", to)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+		}
+		diag, err := dumpSockets("", anyState)
+		if err != nil {
+			t.Error(err)
+		}
+		proc, err := procSockets("/proc/thread-self/net")
+		if err != nil {
+			t.Error(err)
+		}
+		if len(diag) != 9 {
+			t.Errorf("%d sockets", len(diag))
+		}
+		if diff := cmp.Diff(shown(proc, 100), shown(diag, 100)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A rule must be seen long before the next poll, and the save commands' own doing must not ring again.
+func TestRuleComesAtOnceAndSavingDoesNotRing(t *testing.T) {
+	iptables, err := exec.LookPath("iptables")
+	if err != nil {
+		t.Skip("iptables is not installed")
+	}
+	record(t, Config{}, func(r *tape) {
+		if !strings.Contains(r.events[0].GetHost().GetRuleSets()[0].GetVersion(), "nf_tables") {
+			return // legacy rules ring no bell
+		}
+		if text, err := exec.Command(iptables, "-A", "INPUT", "-p", "tcp", "--dport", "30780", "-j", "DROP").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, text)
+			return
+		}
+		r.wait(t, "rule", func(s *eventpb.HostState) bool {
+			return len(s.RuleSets) > 0 && slices.ContainsFunc(s.RuleSets[0].Lines, func(l string) bool { return strings.Contains(l, "30780") })
+		})
+	})
+}
+
+func TestSavingRingsNoBell(t *testing.T) {
+	inNetns(t, func() {
+		b, err := listen(New(Config{}).cfg.Logger)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer b.close()
+		r := newRules(New(Config{}).cfg)
+		for range 3 {
+			if err := r.look(t.Context(), &eventpb.HostState{}); err != nil {
+				t.Error(err)
+			}
+		}
+		// A change by others comes after the saves' notifications, if there were any.
+		s := add(t, veth("d0"))
+		select {
+		case <-b.route:
+		case <-time.After(patience):
+			t.Errorf("no bell for %s", s.Attrs().Name)
+		}
+		select {
+		case <-b.nft:
+			t.Error("saving rang")
+		default:
+		}
+	})
+}
+
+func TestClassicFilterReadsAsTCPrintsIt(t *testing.T) {
+	tc, err := exec.LookPath("tc")
+	if err != nil {
+		t.Skip("tc is not installed")
+	}
+	record(t, Config{}, func(r *tape) {
+		dev := add(t, veth("eth0"))
+		prog := load(t, ebpf.SchedCLS, "cil_from_netdev", true)
+		clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+		filter := &netlink.BpfFilter{Fd: prog.FD(), Name: "cil_from_netdev-eth0", DirectAction: true,
+			FilterAttrs: netlink.FilterAttrs{LinkIndex: dev.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}}
+		for _, err := range []error{netlink.QdiscAdd(clsact), netlink.FilterAdd(filter)} {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		s := r.wait(t, "filter", func(s *eventpb.HostState) bool { return len(s.GetTcFilters().GetFilters()) > 0 })
+		text, err := exec.Command(tc, "filter", "show", "dev", "eth0", "ingress").Output()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		got := s.GetTcFilters().GetFilters()
+		if len(got) != 1 || got[0].Device != "eth0" || got[0].Direction != "ingress" {
+			t.Errorf("filters %v", got)
+			return
+		}
+		if diff := cmp.Diff(want, got[0].Lines); diff != "" {
+			t.Error(diff)
+		}
+		found, err := listFilters([]netlink.Link{dev})
+		if err != nil || len(found) != 1 {
+			t.Errorf("filters by netlink: %v, %v", found, err)
+			return
+		}
+		if diff := cmp.Diff(want, composeTC(found[0].filters)); diff != "" {
+			t.Errorf("without tc: %s", diff)
+		}
+		r.wait(t, "its program", func(s *eventpb.HostState) bool { return attachment(s, "tc/ingress").GetProgram() == "cil_from_netdev" })
+	})
+}
+
+func TestCheckSaysWhatItSees(t *testing.T) {
+	inNetns(t, func() {
+		up(t, "lo")
+		text := ""
+		for _, f := range New(Config{CgroupRoot: "/nowhere"}).Check(t.Context()) {
+			if f.Err != nil {
+				text += f.Thing + ": " + f.Err.Error() + "\n"
+			} else {
+				text += f.Thing + ": " + f.Seen + "\n"
+			}
+		}
+		for _, want := range []string{"programs at devices: 0 programs at 0 of 1 devices\n", "listening sockets: 0\n",
+			"cgroup /nowhere: cgroup /nowhere: no such file or directory; name the folder"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in:\n%s", want, text)
+			}
+		}
+	})
+}
+
+// load makes a program that lets everything pass, with or without BTF.
+func load(t *testing.T, kind ebpf.ProgramType, name string, withBTF bool) *ebpf.Program {
+	t.Helper()
+	first := asm.Mov.Imm(asm.R0, 1).WithSymbol(name)
+	if withBTF {
+		result := &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}
+		first = btf.WithFuncMetadata(first, &btf.Func{Name: name, Linkage: btf.GlobalFunc,
+			Type: &btf.FuncProto{Return: result, Params: []btf.FuncParam{{Name: "ctx", Type: &btf.Pointer{Target: &btf.Void{}}}}}})
+	}
+	spec := &ebpf.ProgramSpec{Name: name, Type: kind, Instructions: asm.Instructions{first, asm.Return()}, License: "GPL"}
+	if kind == ebpf.CGroupSockAddr {
+		spec.AttachType = ebpf.AttachCGroupInet4Connect
+	}
+	prog, err := ebpf.NewProgram(spec)
+	if err != nil {
+		t.Errorf("load %s: %v", name, err)
+		runtime.Goexit()
+	}
+	t.Cleanup(func() { prog.Close() })
+	return prog
+}
+
+// cgroup2 makes a cgroup of version 2.
+func cgroup2(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a cgroup")
+	}
+	for _, root := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		var st unix.Statfs_t
+		if unix.Statfs(root, &st) == nil && uint32(st.Type) == unix.CGROUP2_SUPER_MAGIC {
+			dir, err := os.MkdirTemp(root, "tapedeck-test-")
+			if err != nil {
+				t.Skipf("cannot make a cgroup: %v", err)
+			}
+			t.Cleanup(func() { os.Remove(dir) })
+			return filepath.Clean(dir)
+		}
+	}
+	t.Skip("no cgroup v2 is mounted")
+	return ""
+}
+
+func veth(name string) netlink.Link {
+	return &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "-peer"}
+}
+
+func add(t *testing.T, l netlink.Link) netlink.Link {
+	t.Helper()
+	if err := netlink.LinkAdd(l); err != nil {
+		t.Errorf("add device: %v", err)
+		runtime.Goexit()
+	}
+	made, err := netlink.LinkByName(l.Attrs().Name)
+	if err != nil {
+		t.Errorf("find device: %v", err)
+		runtime.Goexit()
+	}
+	return made
+}
+
+func up(t *testing.T, name string) {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		t.Errorf("set %s up: %v", name, err)
+	}
+}
+
+func device(s *eventpb.HostState, name string) *eventpb.Link {
+	for _, l := range s.GetLinks().GetLinks() {
+		if l.Name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func attachment(s *eventpb.HostState, attach string) *eventpb.Attachment {
+	for _, a := range s.GetAttachments().GetAttachments() {
+		if a.Attach == attach {
+			return a
+		}
+	}
+	return nil
+}

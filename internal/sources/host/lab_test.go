@@ -1,0 +1,208 @@
+package host
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"golang.org/x/sys/unix"
+)
+
+// TestLab compares the source with the node's own tools. It runs on the lab's node, where the namespace cca-dp
+// holds the complete lab:
+//
+//	go test -c -o /tmp/host.test ./internal/sources/host && TAPEDECK_LAB=1 lab/exec /tmp/host.test -test.run Lab -test.v
+func TestLab(t *testing.T) {
+	if os.Getenv("TAPEDECK_LAB") == "" {
+		t.Skip("set TAPEDECK_LAB=1 and run on the lab's node")
+	}
+	s := snapshot(t, Config{Cluster: labPods(t), Node: "lab", Select: func(*eventpb.KubeObject) bool { return true }})
+	t.Run("rules", func(t *testing.T) {
+		for _, set := range s.RuleSets[:2] {
+			tool := tool(t, set.Command)
+			ip := tool1(t, "kubectl", "-n", "cca-dp", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
+			for _, sub := range []string{"CILIUM", "KUBE-SVC", "30780", ip, "-A "} {
+				if got, want := with(set.Lines, sub), with(tool, sub); got != want {
+					t.Errorf("%s: %d lines with %s, want %d", set.Command, got, sub, want)
+				}
+			}
+		}
+	})
+	t.Run("program", func(t *testing.T) {
+		ep := tool1(t, "kubectl", "-n", "cca-dp", "get", "cep", "holder", "-o", "jsonpath={.status.id}")
+		program := tool1(t, "ls", "/sys/fs/bpf/cilium/endpoints/"+ep+"/links")
+		dev := tool1(t, "cilium-dbg", "endpoint", "get", ep, "-o", "jsonpath={[0].status.networking.interface-name}")
+		found := ""
+		for _, a := range s.Attachments.GetAttachments() {
+			if a.Device == dev {
+				found += a.Attach + " " + a.Program
+			}
+		}
+		if found != "tcx/ingress "+program {
+			t.Errorf("at %s: %q, want %s", dev, found, program)
+		}
+	})
+	t.Run("socket load balancing", func(t *testing.T) {
+		var got []string
+		for _, a := range s.Attachments.GetAttachments() {
+			if a.Cgroup != "" {
+				got = append(got, a.Program)
+			}
+			if a.LinkId == 0 || a.Tag == "" || a.Program == "" {
+				t.Errorf("incomplete: %v", a)
+			}
+		}
+		want := tool(t, "ls", "/sys/fs/bpf/cilium/socketlb/links/cgroup")
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("listeners", func(t *testing.T) {
+		var got, want []string
+		for _, l := range s.Listeners.GetSockets() {
+			got = append(got, l.Local)
+		}
+		for _, l := range tool(t, "ss", "-Htln") {
+			want = append(want, strings.Replace(strings.Fields(l)[3], "*:", "[::]:", 1))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("sockets of holder", func(t *testing.T) { labHolder(t, s) })
+	t.Run("links", func(t *testing.T) {
+		if got, want := len(s.Links.GetLinks()), len(tool(t, "ip", "-o", "link")); got != want {
+			t.Errorf("%d, want %d", got, want)
+		}
+	})
+	if s.TcFilters == nil || len(s.TcFilters.Filters) != 0 {
+		t.Errorf("tc filters %v", s.TcFilters)
+	}
+}
+
+// labHolder compares with netstat in both pods of the held connection.
+func labHolder(t *testing.T, s *eventpb.HostState) {
+	remote := ""
+	for _, l := range tool(t, "kubectl", "-n", "cca-dp", "exec", "holder", "--", "netstat", "-tn") {
+		if f := strings.Fields(l); len(f) > 5 && strings.HasSuffix(f[3], ":40404") {
+			remote = f[4] + " " + f[5]
+		}
+	}
+	holder, backend := "", ""
+	for _, p := range s.PodSockets {
+		for _, k := range p.Sockets {
+			if p.Pod == "holder" && strings.HasSuffix(k.Local, ":40404") {
+				holder = k.Remote + " " + k.State
+			}
+			if strings.HasSuffix(k.Remote, ":40404") {
+				backend += k.Local + " " + k.State
+			}
+		}
+	}
+	if holder != remote || remote == "" || backend != remote {
+		t.Errorf("holder says %q, backend says %q, netstat %q", holder, backend, remote)
+	}
+}
+
+// snapshot is the first event of a run.
+func snapshot(t *testing.T, cfg Config) *eventpb.HostState {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &tape{more: make(chan struct{})}
+	if err := New(cfg).Run(ctx, r.emit, cancel); err != nil {
+		t.Fatal(err)
+	}
+	return r.events[0].GetHost()
+}
+
+func labPods(t *testing.T) *fakeCluster {
+	t.Helper()
+	c := newCluster()
+	for _, l := range tool(t, "kubectl", "-n", "cca-dp", "get", "pods", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.spec.nodeName} {.status.containerStatuses[0].containerID}{"\n"}{end}`) {
+		f := strings.Fields(l)
+		if len(f) != 4 {
+			t.Fatalf("pod %q", l)
+		}
+		c.pods = append(c.pods, &eventpb.KubeObject{Namespace: "cca-dp", Name: f[0], Uid: f[1], Pod: &eventpb.Pod{NodeName: f[2],
+			Phase: "Running", Containers: []*eventpb.Container{{Id: f[3]}}}})
+	}
+	return c
+}
+
+func tool(t *testing.T, name string, args ...string) []string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Stderr = os.Stderr
+	text, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+func tool1(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	return tool(t, name, args...)[0]
+}
+
+func with(lines []string, sub string) (n int) {
+	for _, l := range lines {
+		if strings.Contains(l, sub) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestLabIdle holds the source to its budget: half of what the whole recorder may use of a core on an idle node.
+func TestLabIdle(t *testing.T) {
+	if os.Getenv("TAPEDECK_LAB") == "" {
+		t.Skip("set TAPEDECK_LAB=1 and run on the lab's node")
+	}
+	cluster := labPods(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &tape{more: make(chan struct{})}
+	const settle, span = 20 * time.Second, 20 * time.Second // the pods' first credit is used up in the first
+	var start time.Duration
+	var first time.Time
+	err := New(Config{Cluster: cluster, Node: "lab", Select: func(*eventpb.KubeObject) bool { return true }}).Run(ctx, r.emit, func() {
+		time.AfterFunc(settle, func() {
+			start, first = cpuTime(t), time.Now()
+			time.AfterFunc(span, cancel)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := float64(cpuTime(t)-start) / float64(time.Since(first))
+	t.Logf("%.2f %% of a core, %d events in %v", 100*share, len(r.events), span)
+	if share > 0.005 {
+		t.Errorf("%.4f of a core", share)
+	}
+}
+
+// cpuTime is that of this process and the commands it ran.
+func cpuTime(t *testing.T) (sum time.Duration) {
+	t.Helper()
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if err := unix.Getrusage(who, &u); err != nil {
+			t.Fatal(err)
+		}
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return sum
+}
