@@ -1,0 +1,290 @@
+package podlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type running struct {
+	t     *testing.T
+	lines chan string // "id: text", and "gap: detail"
+	ready chan struct{}
+	done  chan error
+	last  *eventpb.Event
+}
+
+func start(t *testing.T, s *Source) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, lines: make(chan string, 10000), ready: make(chan struct{}), done: make(chan error, 1)}
+	emit := func(ctx context.Context, list ...*eventpb.Event) error {
+		for _, e := range list {
+			if g := e.GetGap(); g != nil {
+				r.lines <- "gap: " + g.Detail
+			}
+			for _, l := range e.GetLog().GetLines() {
+				r.lines <- e.GetLog().ContainerId + ": " + l.Text
+			}
+		}
+		return ctx.Err()
+	}
+	go func() { r.done <- s.Run(ctx, emit, func() { close(r.ready) }) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-r.done:
+		case <-time.After(10 * time.Second):
+			t.Error("Run did not end with its context")
+		}
+	})
+	return r
+}
+
+func (r *running) want(lines ...string) {
+	r.t.Helper()
+	var got []string
+	late := time.After(10 * time.Second)
+	for len(got) < len(lines) {
+		select {
+		case l := <-r.lines:
+			got = append(got, l)
+		case err := <-r.done:
+			r.done <- err
+			r.t.Fatalf("the source ended: %v; it had %q", err, got)
+		case <-late:
+			r.t.Fatalf("got %q, want %q", got, lines)
+		}
+	}
+	if d := cmp.Diff(lines, got); d != "" {
+		r.t.Fatal(d)
+	}
+}
+
+// second is a whole second; ns of it follow.
+var second = time.Date(2026, 12, 1, 2, 2, 45, 0, time.UTC)
+
+func at(ns int) time.Time { return second.Add(time.Duration(ns)) }
+
+func TestReadsWhatIsThereThenFollows(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "peer=10.43.141.1:80", "")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: peer=10.43.141.1:80", "c1: ")
+	<-r.ready
+	n.log(at(2), "more")
+	r.want("c1: more")
+}
+
+func TestReadyWithoutAnyPod(t *testing.T) {
+	n := newFakeNode(t)
+	r := start(t, New(n.config()))
+	<-r.ready
+	n.begin("c1")
+	n.log(at(1), "late")
+	n.publish()
+	r.want("c1: late")
+}
+
+// sinceTime is in whole seconds, so that a reconnect gives lines again (stern#229, #230).
+func TestReconnectRepeatsNothing(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "one")
+	n.log(at(2), "two", "two again") // two lines with one stamp
+	n.log(at(3), "three")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: one", "c1: two", "c1: two again", "c1: three")
+	<-r.ready
+	n.breakStreams(func() {
+		n.log(at(3), "three again") // the stamp of a line that was seen
+		n.log(at(2), "late two")    // stdout and stderr are not in order
+		n.log(at(1e9), "next second")
+	})
+	r.want("c1: three again", "c1: late two", "c1: next second")
+}
+
+func TestRestartGoesOnBehindTheRecordedLine(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "old")
+	n.log(at(2), "last recorded")
+	n.log(at(3), "new")
+	n.publish()
+	c := n.config()
+	c.Resume = func(id string) int64 {
+		if id != "c1" {
+			t.Errorf("asked for %s, want c1", id)
+		}
+		return at(2).UnixNano()
+	}
+	r := start(t, New(c))
+	r.want("c1: new")
+}
+
+// A line that was recorded and is not in the log any more: others may be missing with it.
+func TestRotationWhileAwayIsAGap(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "one")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: one")
+	<-r.ready
+	n.breakStreams(func() {
+		n.rotate()
+		n.log(at(5e9), "after")
+	})
+	r.want("gap: log of shop/holder, container holder: the last line recorded is no longer in it", "c1: after")
+}
+
+// A container that restarts is followed on, and the end of the instance before is not lost (stern#13, #165).
+func TestRestartedContainer(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "hello")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: hello")
+	<-r.ready
+	n.breakStreams(func() {
+		n.log(at(2), "dying")
+		n.begin("c2")
+		n.log(at(3), "hello again")
+		n.publish()
+	})
+	r.want("c1: dying", "c2: hello again")
+	n.end()
+	n.publish()
+	n.begin("c3")
+	n.log(at(4e9), "third")
+	n.publish()
+	r.want("c3: third")
+}
+
+func TestInstanceBeforeIsReadOnceAndItsTailOnly(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	var want []string
+	for i := range previousTail + 5 {
+		n.log(at(i), fmt.Sprint(i))
+		if i >= 5 {
+			want = append(want, fmt.Sprintf("c1: %d", i))
+		}
+	}
+	n.begin("c2")
+	n.log(at(1e9), "now")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want(append(want, "c2: now")...)
+}
+
+// After an outage the cluster's objects may be behind: the log of the new instance is not taken for the old one's.
+func TestNewInstancesLogIsNotTakenForTheOldOnes(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "hello")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: hello")
+	<-r.ready
+	n.breakStreams(func() {
+		n.begin("c2") // nobody was told yet
+		n.log(at(2), "other")
+	})
+	waitFor(t, func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return strings.HasPrefix(n.requests[len(n.requests)-1], "GET /api/v1/namespaces/shop/pods/holder") &&
+			!strings.Contains(n.requests[len(n.requests)-1], "/log")
+	})
+	n.publish()
+	r.want("c2: other")
+}
+
+func TestPodMadeAnew(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "first pod")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: first pod")
+	<-r.ready
+	n.replacePod("uid-2", "d1")
+	n.log(at(2), "second pod")
+	r.want("d1: second pod")
+}
+
+func TestUnreadableLogIsTroubleAndNothingComesTwice(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "one")
+	n.publish()
+	s := New(n.config())
+	s.patience = 100 * time.Millisecond
+	r := start(t, s)
+	r.want("c1: one")
+	<-r.ready
+	n.breakStreams(func() {
+		err := <-r.done
+		r.done <- err
+		var trouble *events.Trouble
+		if !errors.As(err, &trouble) || trouble.Mend == "" {
+			t.Errorf("Run returned %v, want a Trouble with a mend", err)
+		}
+		n.log(at(2), "two")
+	})
+	r = start(t, s)
+	r.want("c1: two")
+}
+
+func TestCheck(t *testing.T) {
+	n := newFakeNode(t)
+	s := New(n.config())
+	check := func(want string) {
+		t.Helper()
+		f := s.Check(t.Context())[0]
+		text := f.Seen
+		if f.Err != nil {
+			text = f.Err.Error()
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%q, want %q in it", text, want)
+		}
+	}
+	check("no such pod yet")
+	n.begin("c1")
+	check("can be read")
+	n.mu.Lock()
+	n.status = http.StatusUnauthorized
+	n.mu.Unlock()
+	check("renew the credentials")
+	s.config.Rest = nil
+	check("name a kubeconfig")
+}
+
+// waitFor polls a condition that another goroutine makes true.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatal("the condition did not come true")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
