@@ -105,6 +105,18 @@ func (r *run) next() time.Time {
 	return next
 }
 
+// follow has the topics look in the same round that start from what this one has just found anew.
+func (r *run) follow(t *topic, state *eventpb.HostState) {
+	now := time.Now()
+	switch {
+	case t == r.links && state.Links != nil:
+		r.filters.hurry(now)
+		r.attachments.hurry(now)
+	case t == r.filters && state.TcFilters != nil:
+		r.attachments.hurry(now)
+	}
+}
+
 // lookAndEmit makes the looks that are due and emits what they found as one event, gaps before it.
 func (r *run) lookAndEmit(ctx context.Context, emit events.Emit) error {
 	var batch []*eventpb.Event
@@ -120,6 +132,7 @@ func (r *run) lookAndEmit(ctx context.Context, emit events.Emit) error {
 		if gap != nil {
 			batch = append(batch, events.New(gap))
 		}
+		r.follow(t, state)
 	}
 	if proto.Size(state) > 0 {
 		batch = append(batch, events.New(state))
