@@ -33,11 +33,13 @@ func checkCommand() *cobra.Command {
 		missing := false
 		w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 		for _, f := range recorder.Check(c.Context(), o) {
-			mark, text := "ok", f.Seen
 			if f.Err != nil {
-				missing, mark, text = true, "MISSING", f.Err.Error()
+				missing = true
+				// The sentence names the thing itself.
+				fmt.Fprintf(w, "MISSING\t%s\t%s\n", f.Source, printable(f.Err.Error()))
+				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, f.Source, printable(f.Thing), printable(text))
+			fmt.Fprintf(w, "ok\t%s\t%s\t%s\n", f.Source, printable(f.Thing), printable(f.Seen))
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -89,7 +89,8 @@ func Names() []string {
 func Parse(text []byte) (*Profile, error) {
 	p := &Profile{}
 	if err := yaml.UnmarshalStrict(text, p); err != nil {
-		return nil, err
+		// The library tells of its way through JSON, which is not what was written.
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: json: "))
 	}
 	if p.APIVersion != apiVersion || p.Kind != "Profile" {
 		return nil, fmt.Errorf("apiVersion %q, kind %q: want %s, Profile", p.APIVersion, p.Kind, apiVersion)
