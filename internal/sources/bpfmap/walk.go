@@ -14,20 +14,22 @@ import (
 var errIncomplete = errors.New("the map changed too fast to be read whole")
 
 const (
-	walkTries   = 3
+	walkTries   = 5
 	walkTimeout = 10 * time.Second
 )
 
 // walker reads one map whole.
 type walker struct {
 	m *ebpf.Map
-	// stable says that the map's walk is over buckets: a key that goes does not make it start over.
+	// stable says that a batch walk goes from bucket to bucket and meets each entry that stays exactly once,
+	// whatever others do. Walks of tries, and from key to key, may be sent back to the start or skip an entry.
 	stable  bool
 	noBatch bool // the kernel has no batch lookup for this type of map
 	// bound is how many entries a walk may return before it is taken to run in circles. Entries that come and go
 	// behind the walk are counted too, so that it is more than the map can hold.
 	bound int
 	seen  index
+	twin  *snapshot // the second read of a map whose walk is not stable
 }
 
 func newWalker(m *ebpf.Map) *walker {
@@ -40,38 +42,53 @@ func newWalker(m *ebpf.Map) *walker {
 func (w *walker) read(ctx context.Context, s *snapshot) error {
 	err := errIncomplete
 	for try := 1; try <= walkTries && errors.Is(err, errIncomplete) && ctx.Err() == nil; try++ {
-		s.reset()
 		err = w.walk(ctx, s, try < walkTries)
 	}
 	return err
 }
 
+// walk walks the map once, or twice where one walk proves nothing: then both must have met the same keys.
 func (w *walker) walk(ctx context.Context, s *snapshot, inBatches bool) error {
 	ctx, cancel := context.WithTimeout(ctx, walkTimeout)
 	defer cancel()
+	proven, err := w.once(ctx, s, inBatches)
+	if err != nil || proven {
+		return err
+	}
+	if w.twin == nil {
+		w.twin = newSnapshot(s.keys.size, s.values.size, false)
+	}
+	if _, err := w.once(ctx, w.twin, inBatches); err != nil {
+		return err
+	}
+	if !s.sameKeys(w.twin) || !w.unique(s) {
+		return errIncomplete
+	}
+	return nil
+}
+
+func (w *walker) once(ctx context.Context, s *snapshot, inBatches bool) (proven bool, err error) {
+	s.reset()
 	if inBatches && !w.noBatch {
 		err := w.batches(ctx, s)
 		if !errors.Is(err, ebpf.ErrNotSupported) {
-			return w.check(s, err, w.stable)
+			return w.stable, err
 		}
 		w.noBatch = true
 		s.reset()
 	}
-	return w.check(s, w.keys(ctx, s), false)
+	return false, w.keys(ctx, s)
 }
 
-// check refuses a walk that met a key twice: it was sent back to the start, and may have missed others.
-func (w *walker) check(s *snapshot, err error, unique bool) error {
-	if err != nil || unique {
-		return err
-	}
+// unique is false when a key is there twice: the walk was sent back to the start.
+func (w *walker) unique(s *snapshot) bool {
 	w.seen.reset(s, s.n)
 	for i := range s.n {
 		if !w.seen.add(i) {
-			return errIncomplete
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 func (w *walker) batches(ctx context.Context, s *snapshot) error {
