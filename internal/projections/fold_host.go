@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -74,16 +73,44 @@ func countLines(lines []string, text string) int {
 	return n
 }
 
-// countWhole counts the lines in which text stands by itself: 10.43.0.1 is not in 10.43.0.10, nor 80 in 8080.
+// countWhole counts the lines in which an address or a port stands by itself: 10.43.0.1 is not in 10.43.0.10, nor
+// 80 in 8080 or in 10.80.0.1.
 func countWhole(lines []string, text string) int {
-	whole := regexp.MustCompile(`(^|[^0-9A-Za-z.])` + regexp.QuoteMeta(text) + `($|[^0-9A-Za-z.]|\.[^0-9A-Za-z]|\.$)`)
 	n := 0
 	for _, l := range lines {
-		if whole.MatchString(l) {
+		if hasWhole(l, text) {
 			n++
 		}
 	}
 	return n
+}
+
+func hasWhole(line, text string) bool {
+	for from := 0; ; {
+		i := strings.Index(line[from:], text)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(text)
+		if (i == 0 || !inAddress(line[i-1])) && !goesOn(line[end:]) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+// inAddress says that the character could belong to the address or number beside it.
+func inAddress(c byte) bool {
+	return c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// goesOn says that an address or number does not end before rest; a full stop after it does end it.
+func goesOn(rest string) bool {
+	if rest == "" {
+		return false
+	}
+	return inAddress(rest[0]) && (rest[0] != '.' || len(rest) > 1 && inAddress(rest[1]))
 }
 
 // program returns the first program on the device's way in from the pod: tcx before classic tc before netkit.

@@ -124,7 +124,7 @@ func TestEndpointOfTheNewHolder(t *testing.T) {
 }
 
 func TestWholeAddressAndPort(t *testing.T) {
-	lines := []string{"-d 10.43.0.10/32 -p tcp", "-d 10.43.0.1/32 -j DNAT --to 110.43.0.1:80", "--dport 30780 -m comment", "--dport 130780", "to 10.43.0.1"}
+	lines := []string{"-d 10.43.0.10/32 -p tcp", "-d 10.43.0.1/32 -j DNAT --to 110.43.0.1:80", "--dport 30780 -m comment", "--dport 130780", "to 10.43.0.1.", "via 10.80.0.1 or 1.2.3.80"}
 	for text, want := range map[string]int{"10.43.0.1": 2, "10.43.0.10": 1, "30780": 1, "80": 1} {
 		if got := countWhole(lines, text); got != want {
 			t.Errorf("%d lines with %s, want %d", got, text, want)
