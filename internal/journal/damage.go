@@ -48,11 +48,14 @@ func (w *writer) sayEmptyBlocks(empty []string, state jetstream.StreamState) {
 	}
 }
 
-// tryDisk writes and syncs a block's worth of bytes, to know that the disk takes them before the server is asked.
+const tryBytes = 1 << 20
+
+// tryDisk writes and syncs some bytes, to know whether the disk takes them: the server gives no answer when it
+// does not.
 func tryDisk(dir string) error {
 	f, err := os.CreateTemp(dir, ".try.*")
 	if err != nil {
-		return fmt.Errorf("try the disk: %w", err)
+		return fmt.Errorf("write to the session folder: %w", bare(err))
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(make([]byte, tryBytes))
@@ -63,9 +66,16 @@ func tryDisk(dir string) error {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("try the disk: %w", err)
+		return fmt.Errorf("write to the session folder: %w", bare(err))
 	}
 	return nil
 }
 
-const tryBytes = 1 << 20
+// bare leaves out the name of a file that nobody knows.
+func bare(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

@@ -119,9 +119,10 @@ func (j *Journal) start() error {
 func (j *Journal) newWriter(s *store, last uint64) *writer {
 	return &writer{
 		stream: s, base: last, queue: j.queue, closing: j.closing, log: j.o.Logger,
-		reopen: j.reopen,
-		gap:    j.gap,
-		stored: func(last uint64) { j.tail.update(func(t *tailState) { t.last = last }) },
+		tryDisk: func() error { return tryDisk(j.dir) },
+		reopen:  j.reopen,
+		gap:     j.gap,
+		stored:  func(last uint64) { j.tail.update(func(t *tailState) { t.last = last }) },
 	}
 }
 

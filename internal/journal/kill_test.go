@@ -26,8 +26,8 @@ func childMain(dir string) int {
 	switch mode := os.Getenv(childMode); mode {
 	case "sync", "nosync":
 		err = childEmit(dir, mode == "sync")
-	case "full":
-		err = childFull(dir)
+	case "full", "full-sync":
+		err = childFull(dir, mode == "full-sync")
 	default:
 		err = fmt.Errorf("mode %q", mode)
 	}

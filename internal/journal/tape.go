@@ -166,10 +166,13 @@ func (t *Tape) Read(ctx context.Context, from, to uint64, fn func(Record) error)
 }
 
 func (t *Tape) readFrame(i int, fn func(Record) error) error {
-	f := t.index.frames[i]
+	f, last := t.index.frames[i], t.index.lastSeq
+	if i+1 < len(t.index.frames) {
+		last = t.index.frames[i+1].seq - 1
+	}
 	raw, err := t.decode(f.offset, f.size)
 	if err == nil {
-		err = eachRecord(raw, f.seq, fn)
+		err = eachRecord(raw, f.seq, last, fn)
 	}
 	if errors.Is(err, ErrDamaged) {
 		return t.trouble(fmt.Errorf("frame at byte %d: %w", f.offset, err), "use another copy, or pack the session again")

@@ -56,15 +56,15 @@ func cutRecord(b []byte) (r Record, rest []byte, err error) {
 	return r, rest, nil
 }
 
-// eachRecord calls fn for the records of a frame; positions must ascend from first on.
-func eachRecord(frame []byte, first uint64, fn func(Record) error) error {
+// eachRecord calls fn for the records of a frame; positions must ascend, from first on and not past last.
+func eachRecord(frame []byte, first, last uint64, fn func(Record) error) error {
 	for least := first; len(frame) > 0; {
 		r, rest, err := cutRecord(frame)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
-		if r.Seq < least {
-			return fmt.Errorf("%w: position %d where %d or more belongs", ErrDamaged, r.Seq, least)
+		if r.Seq < least || r.Seq > last {
+			return fmt.Errorf("%w: position %d where one of %d to %d belongs", ErrDamaged, r.Seq, least, last)
 		}
 		least, frame = r.Seq+1, rest
 		if err := fn(r); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -75,7 +76,7 @@ func (t *Tape) stepFrame(off int64) (int64, error) {
 	}
 	f := frameAt{offset: off, size: size}
 	records, last, ns := 0, uint64(0), t.index.lastNs
-	err = eachRecord(raw, t.index.lastSeq+1, func(r Record) error {
+	err = eachRecord(raw, t.index.lastSeq+1, math.MaxUint64-1, func(r Record) error {
 		ns = max(ns, seenNs(r.Data))
 		if records == 0 {
 			f.seq, f.ns = r.Seq, ns

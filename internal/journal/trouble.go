@@ -26,8 +26,8 @@ type trouble struct {
 // closed. Its error is the context's.
 func (w *writer) recover(ctx context.Context, cause error) error {
 	if w.trouble == nil {
-		w.trouble = &trouble{since: time.Now(), cause: cause}
-		w.log.Warn("journal cannot be written; sources wait", "error", cause)
+		w.trouble = w.newTrouble(cause)
+		w.log.Warn("journal cannot be written; sources wait", "error", w.trouble.cause)
 	}
 	for {
 		t := w.trouble
@@ -39,6 +39,15 @@ func (w *writer) recover(ctx context.Context, cause error) error {
 			return nil
 		}
 	}
+}
+
+// newTrouble looks for a better cause than an answer that did not come.
+func (w *writer) newTrouble(cause error) *trouble {
+	t := &trouble{since: time.Now(), cause: cause}
+	if err := w.tryDisk(); err != nil {
+		t.cause, t.tries = err, 1
+	}
+	return t
 }
 
 func (w *writer) resume(ctx context.Context) bool {

@@ -23,9 +23,10 @@ type writer struct {
 	closing <-chan struct{}
 	log     *slog.Logger
 
-	reopen func(context.Context) (stream, error) // after a write error
-	stored func(last uint64)                     // tells readers
-	gap    func(again bool, g *eventpb.Gap) item // ends now; again: under the last one's id
+	tryDisk func() error                          // nil when it takes writes
+	reopen  func(context.Context) (stream, error) // after a write error
+	stored  func(last uint64)                     // tells readers
+	gap     func(again bool, g *eventpb.Gap) item // ends now; again: under the last one's id
 
 	trouble *trouble // nil while writing works
 }
