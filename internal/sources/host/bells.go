@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,10 +107,13 @@ func generationBy(data []byte) string {
 
 // overrun notes that the kernel dropped notifications: what came and went in between is not known.
 func (b *bells) overrun(name string) {
-	now := time.Now().UnixNano()
+	now, detail := time.Now().UnixNano(), "the kernel dropped notifications of "+name
 	b.mu.Lock()
-	b.lost = append(b.lost, &eventpb.Gap{FromNs: now, ToNs: now, Reason: eventpb.GapReason_GAP_REASON_LOST,
-		Detail: "the kernel dropped notifications of " + name})
+	if i := slices.IndexFunc(b.lost, func(g *eventpb.Gap) bool { return g.Detail == detail }); i >= 0 {
+		b.lost[i].ToNs = now
+	} else {
+		b.lost = append(b.lost, &eventpb.Gap{FromNs: now, ToNs: now, Reason: eventpb.GapReason_GAP_REASON_LOST, Detail: detail})
+	}
 	b.mu.Unlock()
 	b.route.Fire()
 	b.nft.Fire()

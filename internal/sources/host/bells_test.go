@@ -2,6 +2,9 @@ package host
 
 import (
 	"testing"
+
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources"
 )
 
 // The bytes are those of NFT_MSG_NEWGEN: struct nfgenmsg, then NFTA_GEN_ID, NFTA_GEN_PROC_PID, NFTA_GEN_PROC_NAME.
@@ -25,5 +28,20 @@ func TestWhoMadeAGeneration(t *testing.T) {
 	}
 	for n := range generation("iptables-save") {
 		generationBy(generation("iptables-save")[:n]) // torn messages do not panic
+	}
+}
+
+func TestDroppedNotificationsAreOneGapAndLeadToALook(t *testing.T) {
+	b := &bells{route: sources.NewTrigger(), nft: sources.NewTrigger()}
+	for range 1000 {
+		b.overrun("devices")
+	}
+	b.overrun("rules")
+	gaps := b.gaps()
+	if len(gaps) != 2 || gaps[0].Reason != eventpb.GapReason_GAP_REASON_LOST || gaps[0].ToNs < gaps[0].FromNs || gaps[0].FromNs == 0 {
+		t.Errorf("gaps %v", gaps)
+	}
+	if len(b.route) != 1 || len(b.nft) != 1 || b.gaps() != nil {
+		t.Error("no look follows, or the gap is told twice")
 	}
 }

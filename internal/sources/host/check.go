@@ -36,7 +36,7 @@ func fileSystem(thing, path string, magic uint32, mend string) sources.Finding {
 	var st unix.Statfs_t
 	err := unix.Statfs(path, &st)
 	if err == nil && uint32(st.Type) != magic {
-		err = errors.New("another file system is mounted there")
+		err = errors.New("no such file system is mounted there")
 	}
 	if err != nil {
 		return sources.Finding{Thing: thing, Err: &events.Trouble{Thing: thing, Cause: err, Mend: mend}}
@@ -48,8 +48,11 @@ func rulesFinding(set *eventpb.RuleSet) sources.Finding {
 	f := sources.Finding{Thing: set.Command}
 	if set.Unreadable != "" {
 		mend := "install the iptables version that wrote the rules"
-		if strings.HasSuffix(set.Unreadable, "not installed") {
+		switch {
+		case strings.HasSuffix(set.Unreadable, "not installed"):
 			mend = "install iptables; until then rules are recorded as unreadable"
+		case strings.Contains(strings.ToLower(set.Unreadable), "permission denied"):
+			mend = "run as root or with CAP_NET_ADMIN"
 		}
 		f.Err = &events.Trouble{Thing: "rules", Cause: errors.New(set.Unreadable), Mend: mend}
 		return f

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -383,6 +384,30 @@ func TestCheckSaysWhatItSees(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Without the right to ask, "no programs" would be a lie.
+func TestProgramsThatMayNotBeSeenAreNotNone(t *testing.T) {
+	if os.Getenv("TAPEDECK_TEST_UNPRIVILEGED") != "" {
+		s := &eventpb.HostState{}
+		l, f := &links{}, &filters{}
+		for _, look := range []looker{l, newAttachments(New(Config{CgroupRoot: os.Getenv("TAPEDECK_TEST_UNPRIVILEGED")}).cfg, l, f)} {
+			if err := look.look(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Attachments.GetUnreadable(); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "not permitted") {
+			t.Errorf("unreadable: %q", got)
+		}
+		return
+	}
+	root := cgroup2(t)
+	self := exec.Command("/proc/self/exe", "-test.run=^TestProgramsThatMayNotBeSeenAreNotNone$")
+	self.Env = append(os.Environ(), "TAPEDECK_TEST_UNPRIVILEGED="+root)
+	self.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if text, err := self.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, text)
+	}
 }
 
 // load makes a program that lets everything pass, with or without BTF.

@@ -206,3 +206,48 @@ func cpuTime(t *testing.T) (sum time.Duration) {
 	}
 	return sum
 }
+
+// TestLabPodComesAndGoes sees a new pod's device with its program, and the end of both.
+func TestLabPodComesAndGoes(t *testing.T) {
+	if os.Getenv("TAPEDECK_LAB") == "" {
+		t.Skip("set TAPEDECK_LAB=1 and run on the lab's node")
+	}
+	const namespace = "t-host"
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &tape{more: make(chan struct{})}
+	ready, ended := make(chan struct{}), make(chan error)
+	go func() { ended <- New(Config{}).Run(ctx, r.emit, func() { close(ready) }) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-ready
+	before := r.events[0].GetHost().GetLinks().GetLinks()
+	tool(t, "kubectl", "create", "namespace", namespace)
+	defer tool(t, "kubectl", "delete", "namespace", namespace, "--wait=false")
+	tool(t, "kubectl", "-n", namespace, "run", "p", "--image=lab.local/tools:1", "--image-pull-policy=Never", "--command", "--", "sleep", "600")
+
+	dev := ""
+	r.wait(t, "device", func(s *eventpb.HostState) bool {
+		for _, l := range s.GetLinks().GetLinks() {
+			if strings.HasPrefix(l.Name, "lxc") && l.Name != "lxc_health" && !slices.ContainsFunc(before, func(b *eventpb.Link) bool { return b.Index == l.Index }) {
+				dev = l.Name
+			}
+		}
+		return dev != ""
+	})
+	program := func(s *eventpb.HostState) bool {
+		return slices.ContainsFunc(s.GetAttachments().GetAttachments(), func(a *eventpb.Attachment) bool {
+			return a.Device == dev && a.Attach == "tcx/ingress" && a.Program == "cil_from_container"
+		})
+	}
+	r.wait(t, "program", program)
+	r.mu.Lock()
+	r.events = nil
+	r.mu.Unlock()
+	tool(t, "kubectl", "-n", namespace, "delete", "pod", "p", "--now")
+	r.wait(t, "end of the device", func(s *eventpb.HostState) bool { return s.Links != nil && device(s, dev) == nil })
+	r.wait(t, "end of the program", func(s *eventpb.HostState) bool { return s.Attachments != nil && !program(s) })
+}

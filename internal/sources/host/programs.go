@@ -68,13 +68,18 @@ func readProgram(id ebpf.ProgramID) (program, error) {
 	return read, nil
 }
 
+// errQuery stands for what ebpf takes for a missing feature, which may be a missing right.
+var errQuery = errors.New("not permitted, or a kernel older than 4.15")
+
 // query asks which programs are attached at a hook, in the order in which they run. A hook that this kernel does
 // not have, or a device that has just gone, has none.
 func query(target int, attach ebpf.AttachType) ([]link.AttachedProgram, error) {
 	found, err := link.QueryPrograms(link.QueryOptions{Target: target, Attach: attach})
 	switch {
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL), errors.Is(err, ebpf.ErrNotSupported):
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL):
 		return nil, nil
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return nil, errQuery
 	case err != nil:
 		return nil, err
 	}
