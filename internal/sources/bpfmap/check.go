@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
 )
@@ -18,7 +19,7 @@ func (s *Source) Check(ctx context.Context) []sources.Finding {
 		return []sources.Finding{{Thing: s.BPFFS, Err: err}}
 	}
 	dir := filepath.Join(s.BPFFS, pinFolder)
-	list, err := pins(s.BPFFS)
+	list, err := pins(s.BPFFS, func(cilium.Kind) bool { return true })
 	if err == nil && len(list) == 0 {
 		err = &events.Trouble{Thing: dir, Cause: errors.New("no Cilium maps are pinned here"), Mend: "start the Cilium agent on this node"}
 	}

@@ -109,16 +109,13 @@ func (l *lane) send(ctx context.Context, p *packer) error {
 
 // look opens pins that came or were replaced and closes those that went.
 func (l *lane) look(p *packer, now time.Time) error {
-	list, err := pins(l.bpffs)
+	list, err := pins(l.bpffs, l.wants)
 	if err != nil {
 		return err
 	}
 	changed := false
 	there := map[string]bool{}
 	for _, pin := range list {
-		if !l.wants(pin.kind) {
-			continue
-		}
 		known := l.tables[pin.name]
 		if known != nil && known.inode == pin.inode {
 			there[pin.name] = true

@@ -26,8 +26,8 @@ type pin struct {
 	inode uint64
 }
 
-// pins lists the maps of Cilium that are pinned below bpffs, ascending by name. Every error is a Trouble.
-func pins(bpffs string) ([]pin, error) {
+// pins lists the maps of Cilium that are pinned below bpffs and wanted, ascending by name. Every error is a Trouble.
+func pins(bpffs string, wanted func(cilium.Kind) bool) ([]pin, error) {
 	dir := filepath.Join(bpffs, pinFolder)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func pins(bpffs string) ([]pin, error) {
 	var list []pin
 	for _, e := range entries {
 		kind := cilium.KindOf(e.Name())
-		if kind == cilium.Unknown {
+		if kind == cilium.Unknown || !wanted(kind) {
 			continue
 		}
 		info, err := e.Info()

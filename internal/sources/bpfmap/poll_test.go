@@ -339,3 +339,21 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("late since %s, %v", since, late)
 	}
 }
+
+// TestLatePollIsAGap: when something held the recorder up, readers learn since when nobody looked.
+func TestLatePollIsAGap(t *testing.T) {
+	n := newNode(t)
+	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	r := newReplica()
+	l := n.lane(r)
+	pollAll(t, l)
+	g := l.groups[0]
+	past := time.Now().Add(-time.Minute)
+	g.last, g.due = past, past.Add(g.interval())
+	if err := l.round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.gaps) != 1 || r.gaps[0].FromNs != past.UnixNano() || r.gaps[0].Reason != eventpb.GapReason_GAP_REASON_LATE {
+		t.Errorf("gaps %v", r.gaps)
+	}
+}

@@ -27,9 +27,10 @@ type walker struct {
 	noBatch bool // the kernel has no batch lookup for this type of map
 	// bound is how many entries a walk may return before it is taken to run in circles. Entries that come and go
 	// behind the walk are counted too, so that it is more than the map can hold.
-	bound int
-	seen  index
-	twin  *snapshot // the second read of a map whose walk is not stable
+	bound    int
+	deadline time.Time // of the walk in progress
+	seen     index
+	twin     *snapshot // the second read of a map whose walk is not stable
 }
 
 func newWalker(m *ebpf.Map) *walker {
@@ -49,8 +50,7 @@ func (w *walker) read(ctx context.Context, s *snapshot) error {
 
 // walk walks the map once, or twice where one walk proves nothing: then both must have met the same keys.
 func (w *walker) walk(ctx context.Context, s *snapshot, inBatches bool) error {
-	ctx, cancel := context.WithTimeout(ctx, walkTimeout)
-	defer cancel()
+	w.deadline = time.Now().Add(walkTimeout)
 	proven, err := w.once(ctx, s, inBatches)
 	if err != nil || proven {
 		return err
@@ -78,6 +78,10 @@ func (w *walker) once(ctx context.Context, s *snapshot, inBatches bool) (proven 
 		s.reset()
 	}
 	return false, w.keys(ctx, s)
+}
+
+func (w *walker) late(ctx context.Context) bool {
+	return ctx.Err() != nil || time.Now().After(w.deadline)
 }
 
 // unique is false when a key is there twice: the walk was sent back to the start.
@@ -114,7 +118,7 @@ func (w *walker) batches(ctx context.Context, s *snapshot) error {
 		} else if idle++; idle > 16 {
 			return errIncomplete
 		}
-		if s.n > w.bound || ctx.Err() != nil {
+		if s.n > w.bound || w.late(ctx) {
 			return errIncomplete
 		}
 	}
@@ -141,7 +145,7 @@ func (w *walker) keys(ctx context.Context, s *snapshot) error {
 		case !errors.Is(err, ebpf.ErrKeyNotExist):
 			return fmt.Errorf("look up key: %w", err)
 		}
-		if turns > w.bound || ctx.Err() != nil {
+		if turns > w.bound || w.late(ctx) {
 			return errIncomplete
 		}
 		previous = next
