@@ -21,7 +21,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const dialTimeout = 5 * time.Second
+const (
+	dialTimeout = 5 * time.Second
+	// streamWindow is how many bytes of flows may be under way, some 2,000 flows.
+	streamWindow = 1 << 20
+)
 
 // errEnded is a stream that the observer ended without an error: it stops, or its ring was empty.
 var errEnded = errors.New("the observer ended the stream")
@@ -61,6 +65,8 @@ func (p peer) dial(ctx context.Context) (*grpc.ClientConn, *observerpb.ServerSta
 		creds = credentials.NewTLS(p.tls)
 	}
 	conn, err := grpc.NewClient("passthrough:///"+p.address, grpc.WithTransportCredentials(creds), grpc.WithNoProxy(),
+		// A fixed window: gRPC would else ping after every flow to find one, which wakes both sides once more.
+		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(2*streamWindow),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, p.network, p.address)
 		}))

@@ -83,7 +83,9 @@ func (o *observer) write(m ...*observerpb.GetFlowsResponse) {
 }
 
 func (o *observer) ServerStatus(context.Context, *observerpb.ServerStatusRequest) (*observerpb.ServerStatusResponse, error) {
-	return &observerpb.ServerStatusResponse{Version: "cilium v1.20.2", NumFlows: 7, MaxFlows: 4095, FlowsRate: 17.21, UptimeNs: uint64(150 * time.Second)}, nil
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return &observerpb.ServerStatusResponse{Version: "cilium v1.20.2", NumFlows: uint64(len(o.ring)), MaxFlows: 4095, FlowsRate: 17.21, UptimeNs: uint64(150 * time.Second)}, nil
 }
 
 func (o *observer) GetFlows(req *observerpb.GetFlowsRequest, stream grpc.ServerStreamingServer[observerpb.GetFlowsResponse]) error {

@@ -44,13 +44,18 @@ type follower struct {
 	window, lostDue, backlog *time.Timer
 }
 
-func newFollower(emit events.Emit, ready func(), cursor *Cursor, triggers []sources.Trigger, log *slog.Logger) *follower {
+// newFollower takes how many flows the ring has: with none, there is no history to wait for.
+func newFollower(emit events.Emit, ready func(), cursor *Cursor, ring uint64, triggers []sources.Trigger, log *slog.Logger) *follower {
+	wait := backlogAtMost
+	if ring == 0 {
+		wait = window
+	}
 	return &follower{
 		emit: emit, ready: ready, cursor: cursor, log: log,
 		flows: make(chan *observerpb.GetFlowsResponse, queue), agent: make(chan *observerpb.GetAgentEventsResponse, queue),
 		started: time.Now(), resumed: cursor.clone(),
 		batch: newBatch(), lost: losses{}, signal: newSignal(triggers),
-		window: stopped(), lostDue: stopped(), backlog: time.NewTimer(window),
+		window: stopped(), lostDue: stopped(), backlog: time.NewTimer(wait),
 	}
 }
 
@@ -129,6 +134,9 @@ func (f *follower) emitLost(ctx context.Context) error {
 
 func (f *follower) takeFlows(ctx context.Context, m *observerpb.GetFlowsResponse) error {
 	seen := time.Now()
+	if f.ready != nil && seen.Sub(f.started) < backlogAtMost {
+		f.backlog.Reset(window) // more of the ring's history may follow
+	}
 	switch {
 	case m.GetFlow() != nil:
 		return f.takeFlow(ctx, m.GetFlow(), seen)
@@ -221,13 +229,10 @@ func (f *follower) takeNodeStatus(ctx context.Context, s *relaypb.NodeStatusEven
 	}))
 }
 
-// open begins a window with its first message, and puts off the end of the backlog.
+// open begins a window with its first message.
 func (f *follower) open() {
 	if f.batch.empty() {
 		f.window.Reset(window)
-	}
-	if f.ready != nil && time.Since(f.started) < backlogAtMost {
-		f.backlog.Reset(window)
 	}
 }
 

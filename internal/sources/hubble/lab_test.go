@@ -91,7 +91,7 @@ func TestLabCost(t *testing.T) {
 	defer r.mu.Unlock()
 	flows := len(flowsOf(r.events)) - before
 	share := float64(used) / float64(span) * 100
-	t.Logf("%v CPU in %v: %.2f %% of a core for %.1f flows/s", used, span, share, float64(flows)/span.Seconds())
+	t.Logf("%v CPU in %v: %.2f %% of a core for %.1f flows/s in %d events", used, span, share, float64(flows)/span.Seconds(), len(r.events))
 }
 
 func cpuTime(t *testing.T) time.Duration {

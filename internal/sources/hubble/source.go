@@ -78,7 +78,7 @@ func (s *Source) run(ctx context.Context, emit events.Emit, ready func()) error 
 
 	g, gctx := errgroup.WithContext(ctx)
 	client := observerpb.NewObserverClient(conn)
-	f := newFollower(emit, ready, &s.cursor, s.cfg.Triggers, s.log)
+	f := newFollower(emit, ready, &s.cursor, about.GetNumFlows(), s.cfg.Triggers, s.log)
 	flowsSince, agentSince := f.since()
 	g.Go(func() error {
 		stream, err := client.GetFlows(gctx, &observerpb.GetFlowsRequest{Follow: true, Since: flowsSince})

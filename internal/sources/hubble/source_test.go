@@ -253,8 +253,10 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestCheckSeesTheRing(t *testing.T) {
-	found := New(Config{Address: newObserver(t).socket}).Check(t.Context())
-	const want = "hubble cilium v1.20.2, 7 of 4095 flows in the ring, 17.2 flows/s, up 2m30s"
+	o := newObserver(t)
+	o.write(flow(1), flow(2))
+	found := New(Config{Address: o.socket}).Check(t.Context())
+	const want = "hubble cilium v1.20.2, 2 of 4095 flows in the ring, 17.2 flows/s, up 2m30s"
 	if len(found) != 1 || found[0].Err != nil || found[0].Seen != want {
 		t.Errorf("Check = %+v, want %q", found, want)
 	}
