@@ -56,9 +56,7 @@ func runCommand() *cobra.Command {
 		o.Out = outFolder(o)
 		level := slog.LevelInfo
 		if term.IsTerminal(int(os.Stdout.Fd())) {
-			s := newScreen(os.Stdout, o)
-			o.Shown = s.show
-			defer s.close()
+			o.Shown = newScreen(os.Stdout, o.Out).show
 			level = slog.LevelError
 		}
 		log, err := logger(format, level)

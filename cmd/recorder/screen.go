@@ -4,22 +4,32 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
+	"golang.org/x/term"
 )
 
 // screen shows on a terminal which of the lab's files are complete and what the others wait for. It draws over
 // itself, from what session.json says.
 type screen struct {
 	w     io.Writer
+	width func() int
 	out   string
 	lines int
 	last  string
 }
 
-func newScreen(w io.Writer, o recorder.Options) *screen { return &screen{w: w, out: o.Out} }
+func newScreen(f *os.File, out string) *screen {
+	return &screen{w: f, out: out, width: func() int {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+		return 80
+	}}
+}
 
 type sessionJSON struct {
 	Session string
@@ -43,7 +53,7 @@ func (s *screen) show(files []projections.File, _ *projections.State) {
 	if json.Unmarshal(files[len(files)-1].Data, &v) != nil {
 		return
 	}
-	text := s.draw(v)
+	text := cut(s.draw(v), s.width())
 	if text == s.last {
 		return
 	}
@@ -54,7 +64,16 @@ func (s *screen) show(files []projections.File, _ *projections.State) {
 	s.last, s.lines = text, strings.Count(text, "\n")
 }
 
-func (s *screen) close() {}
+// cut shortens lines to the terminal's width: one that wraps would be two, and the next draw would miss it.
+func cut(text string, width int) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if r := []rune(l); len(r) > width {
+			lines[i] = string(r[:width-1]) + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 func (s *screen) draw(v sessionJSON) string {
 	var b strings.Builder

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/tapedeck-io/tapedeck/internal/projections"
+)
+
+func session(status, waits, source string) []projections.File {
+	return []projections.File{{Name: "session.json", Data: []byte(`{"node":"n1","files":[{"file":"ct.json","step":4,"status":"` + status +
+		`","waits_for":[` + waits + `]}],"sources":[{"source":"kube","status":"` + source + `"}]}`)}}
+}
+
+func TestScreenDrawsOverItself(t *testing.T) {
+	var b bytes.Buffer
+	s := &screen{w: &b, out: "/o", width: func() int { return 40 }}
+	s.show(session("waiting", `"a live conntrack entry from 10.42.0.5:40404 that is long"`, "up"), nil)
+	first := b.String()
+	for _, line := range strings.Split(first, "\n") {
+		if n := len([]rune(line)); n > 40 {
+			t.Errorf("a line of %d characters would wrap: %q", n, line)
+		}
+	}
+	b.Reset()
+	s.show(session("waiting", `"a live conntrack entry from 10.42.0.5:40404 that is long"`, "up"), nil)
+	if b.Len() != 0 {
+		t.Error("drawn again without a change")
+	}
+	s.show(session("complete", "", "down"), nil)
+	up := strings.Count(first, "\n")
+	if want := "\x1b[" + string(rune('0'+up)) + "A\x1b[J"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("second draw begins %q, want %q: as many lines up as were drawn", b.String()[:8], want)
+	}
+	if !strings.Contains(b.String(), "✔ step 4") || !strings.Contains(b.String(), "kube:down") {
+		t.Errorf("second draw:\n%s", b.String())
+	}
+}
+
+func TestForeignTextCannotSteerTheTerminal(t *testing.T) {
+	var b bytes.Buffer
+	s := &screen{w: &b, out: "/o", width: func() int { return 80 }}
+	s.show(session("waiting", `"pod \u001b[2J\u009b"`, "up"), nil)
+	if strings.ContainsAny(b.String(), "\x1b\u009b") {
+		t.Errorf("escapes got through: %q", b.String())
+	}
+}
