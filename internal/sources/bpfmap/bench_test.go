@@ -201,3 +201,39 @@ func runPeer(b *testing.B, dir, program string, args []string) int {
 	}
 	return len(out)
 }
+
+// BenchmarkChangeToEvent is the time from a write to the services map to the event that tells it, by polling alone.
+func BenchmarkChangeToEvent(b *testing.B) {
+	n := newNode(b)
+	m := n.pin(svcName, ebpf.Hash, 12, 12, 65536)
+	told := make(chan struct{}, 16)
+	emit := func(ctx context.Context, list ...*eventpb.Event) error {
+		told <- struct{}{}
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- New(Config{BPFFS: n.dir}).Run(ctx, emit, func() {}) }()
+	for range 3 { // what is absent, twice, and the dump
+		<-told
+	}
+	var delays []time.Duration
+	i := 0
+	for b.Loop() {
+		i++
+		<-time.After(time.Duration(i*7919%61) * time.Millisecond) // at any phase of the polls
+		start := time.Now()
+		if err := m.Put(keyOf(m, i), make([]byte, 12)); err != nil {
+			b.Fatal(err)
+		}
+		<-told
+		delays = append(delays, time.Since(start))
+	}
+	cancel()
+	if err := <-done; err != nil {
+		b.Error(err)
+	}
+	slices.Sort(delays)
+	b.ReportMetric(float64(delays[len(delays)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(delays[len(delays)*99/100].Microseconds())/1000, "p99-ms")
+}

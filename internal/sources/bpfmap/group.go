@@ -79,7 +79,7 @@ func readTwice(k cilium.Kind) bool { return k == cilium.Services4 || k == cilium
 // full or not: 0.14 ms for services with their 65,536 places, 0.6 ms for a CT map with 221,719. So a node at rest costs
 // about 0.7 % of a core, half of it for the services.
 var (
-	servicesPace = pace{min: 50 * time.Millisecond, max: 250 * time.Millisecond, factor: 200}
+	servicesPace = pace{min: 50 * time.Millisecond, max: 250 * time.Millisecond, factor: 25}
 	// fullEvery is how often backends and rev-NAT are read although the services did not change.
 	fullEvery = time.Second
 	// scanPace is of looking for pins that came, went or were replaced.
