@@ -7,17 +7,24 @@ import (
 
 // Follow calls fn with the records from position from on, in order and as they are stored, in batches of what is
 // there. It starts at the first that is left when older ones were retired. It returns nil when ctx ends, ErrClosed
-// when the journal does, fn's error, or ErrRegressed when from is past the next position to be written.
+// when the journal does, fn's error, or ErrRegressed when the journal ends before the next record: from is past its
+// end, or it lost its tail meanwhile.
 func (j *Journal) Follow(ctx context.Context, from uint64, fn func([]Record) error) error {
 	next := max(from, 1)
-	if now, _ := j.tail.look(); next > now.last+1 {
-		return fmt.Errorf("follow from %d, last is %d: %w", next, now.last, ErrRegressed)
-	}
+	start, _ := j.tail.look()
 	for {
 		now, changed := j.tail.look()
 		switch {
+		case next > now.last+1, now.regressions != start.regressions:
+			return fmt.Errorf("follow from %d, last is %d: %w", next, now.last, ErrRegressed)
 		case ctx.Err() != nil:
 			return nil
+		case next <= now.last && now.from(next) != nil:
+			if err := fn(now.from(next)); err != nil {
+				return err
+			}
+			next = now.last + 1
+			continue
 		case next <= now.last && now.store != nil:
 			var err error
 			if next, err = j.deliver(ctx, now, next, now.last, fn); err != nil && ctx.Err() == nil {

@@ -101,6 +101,19 @@ func TestFollowRefusesARegressedJournal(t *testing.T) {
 	}
 }
 
+// The stream loses its tail while it is followed: positions are given anew, so the follower must not go on.
+func TestFollowEndsWhenTheJournalRegresses(t *testing.T) {
+	j := openTest(t, t.TempDir(), Options{})
+	emitAll(t, j.Emitter("kube"), "a", "b")
+	err := j.Follow(t.Context(), 1, func(recs []Record) error {
+		j.tail.update(func(s *tailState) { s.last, s.regressions = 1, s.regressions+1 })
+		return nil
+	})
+	if !errors.Is(err, ErrRegressed) {
+		t.Errorf("err %v", err)
+	}
+}
+
 // A folder whose stream was lost and made again has the session's id, positions from 1, and another identity.
 func TestIdentityChangesWithTheStream(t *testing.T) {
 	dir := t.TempDir()

@@ -122,7 +122,10 @@ func (j *Journal) newWriter(s *store, last uint64) *writer {
 		tryDisk: func() error { return tryDisk(j.dir) },
 		reopen:  j.reopen,
 		gap:     j.gap,
-		stored:  func(last uint64) { j.tail.update(func(t *tailState) { t.last = last }) },
+		stored:  func(recs []Record) { j.tail.update(func(t *tailState) { t.add(recs) }) },
+		regressed: func(last uint64) {
+			j.tail.update(func(t *tailState) { t.last, t.recent, t.regressions = last, nil, t.regressions+1 })
+		},
 	}
 }
 

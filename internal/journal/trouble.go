@@ -75,6 +75,7 @@ func (w *writer) reconcile(last uint64) {
 		w.trouble.lost += w.base - last
 		w.log.Error("journal lost events that it had acknowledged", "count", w.base-last, "last", last)
 		w.base = last
+		w.regressed(last)
 	}
 	w.acknowledged(int(min(last-w.base, uint64(len(w.pending)))))
 	w.base = last

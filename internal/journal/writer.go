@@ -23,10 +23,11 @@ type writer struct {
 	closing <-chan struct{}
 	log     *slog.Logger
 
-	tryDisk func() error                          // nil when it takes writes
-	reopen  func(context.Context) (stream, error) // after a write error
-	stored  func(last uint64)                     // tells readers
-	gap     func(again bool, g *eventpb.Gap) item // ends now; again: under the last one's id
+	tryDisk   func() error                          // nil when it takes writes
+	reopen    func(context.Context) (stream, error) // after a write error
+	stored    func([]Record)                        // tells readers
+	regressed func(last uint64)                     // tells readers that the stream lost what was after last
+	gap       func(again bool, g *eventpb.Gap) item // ends now; again: under the last one's id
 
 	trouble *trouble // nil while writing works
 }
@@ -121,8 +122,12 @@ func (w *writer) acknowledged(n int) {
 	if n == 0 {
 		return
 	}
-	w.base += uint64(n)
-	w.stored(w.base) // before the emitters go on: who was told that it is stored can read it
+	recs := make([]Record, n)
+	for i := range recs {
+		w.base++
+		recs[i] = Record{Seq: w.base, Data: w.pending[i].data}
+	}
+	w.stored(recs) // before the emitters go on: who was told that it is stored can read it
 	w.drop(n)
 }
 

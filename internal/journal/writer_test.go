@@ -16,8 +16,9 @@ import (
 // fakeStream stores ids and fails as told: fail is asked before each publish and says how many of the items are
 // stored, how many of those are acknowledged, and with which error.
 type fakeStream struct {
-	ids  []string
-	fail func(items []item) (stored, acked int, err error)
+	ids       []string
+	regressed []uint64 // where readers were told that the stream ends
+	fail      func(items []item) (stored, acked int, err error)
 }
 
 func (f *fakeStream) publish(_ context.Context, base uint64, items []item) (int, error) {
@@ -52,9 +53,10 @@ func runWriter(t *testing.T, f *fakeStream, ids ...string) (w *writer, reopened 
 	reopened = new(int)
 	w = &writer{
 		stream: f, log: slog.New(slog.DiscardHandler),
-		tryDisk: func() error { return nil },
-		reopen:  func(context.Context) (stream, error) { *reopened++; return f, nil },
-		stored:  func(uint64) {},
+		tryDisk:   func() error { return nil },
+		reopen:    func(context.Context) (stream, error) { *reopened++; return f, nil },
+		stored:    func([]Record) {},
+		regressed: func(last uint64) { f.regressed = append(f.regressed, last) },
 		gap: func(_ bool, g *eventpb.Gap) item {
 			return item{id: fmt.Sprintf("gap of %v, %d lost", time.Since(time.Unix(0, g.FromNs)), g.Count)}
 		},
@@ -150,6 +152,9 @@ func TestWriterCountsWhatTheStreamLost(t *testing.T) {
 		runWriter(t, f, "a", "b", "c")
 		if d := cmp.Diff([]string{"a", "gap of 150ms, 1 lost", "c"}, f.ids); d != "" {
 			t.Error(d)
+		}
+		if d := cmp.Diff([]uint64{1}, f.regressed); d != "" {
+			t.Errorf("readers were told: %s", d)
 		}
 	})
 }
