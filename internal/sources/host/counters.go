@@ -10,41 +10,51 @@ import (
 
 // counters are a network's TCP counters. Reading them takes a twentieth of the time that the sockets take.
 type counters struct {
-	// present moves when there are more or fewer connections or listeners than before, opened when some came and
-	// perhaps went, carried with every segment and with the end of a TIME_WAIT. All are empty when the counters
-	// cannot be read.
-	present, opened, carried string
+	// established moves when there are more or fewer connections than before, opened when some came and perhaps
+	// went, carried with every segment. All three are empty when the counters cannot be read.
+	established, opened, carried string
+	// inuse moves with connections and listeners, waiting with sockets in TIME_WAIT.
+	inuse, waiting string
 }
 
 // call says whether the sockets are to be read, when they were read last that long ago and the counters were then.
 func (c counters) call(then counters, ago time.Duration) bool {
 	switch {
-	case c.present == "" || c.present != then.present:
+	case c.established == "" || c.established != then.established || c.inuse != then.inuse:
 		return true
 	case c.opened != then.opened:
 		return ago >= readSoon
-	case c.carried != then.carried:
+	case c.carried != then.carried || c.waiting != then.waiting:
 		return ago >= readLazily
 	}
 	return ago >= readAnyway
 }
 
-// readCounters reads those of a process's network. Of the other numbers in the same files some are the whole
-// machine's.
-func readCounters(proc string, pid int) counters {
-	dir := filepath.Join(proc, strconv.Itoa(pid), "net")
-	snmp, err1 := os.ReadFile(filepath.Join(dir, "snmp"))
-	stat, err2 := os.ReadFile(filepath.Join(dir, "sockstat"))
-	if err1 != nil || err2 != nil {
-		return counters{}
+// read takes the first three anew, and returns whether it could.
+func (c *counters) read(proc string, pid int) bool {
+	c.established, c.opened, c.carried = "", "", ""
+	snmp, err := os.ReadFile(netFile(proc, pid, "snmp"))
+	if err != nil {
+		return false
 	}
-	stat6, _ := os.ReadFile(filepath.Join(dir, "sockstat6")) // absent without IPv6
-	tcp, v4, v6 := columns(string(snmp), "Tcp: "), pairs(string(stat), "TCP: "), pairs(string(stat6), "TCP6: ")
-	return counters{
-		present: strings.Join([]string{tcp["CurrEstab"], v4["inuse"], v6["inuse"]}, " "),
-		opened:  strings.Join([]string{tcp["ActiveOpens"], tcp["PassiveOpens"], tcp["AttemptFails"], tcp["EstabResets"]}, " "),
-		carried: strings.Join([]string{tcp["InSegs"], tcp["OutSegs"], v4["tw"]}, " "),
-	}
+	tcp := columns(string(snmp), "Tcp: ")
+	c.established = tcp["CurrEstab"]
+	c.opened = strings.Join([]string{tcp["ActiveOpens"], tcp["PassiveOpens"], tcp["AttemptFails"], tcp["EstabResets"]}, " ")
+	c.carried = tcp["InSegs"] + " " + tcp["OutSegs"]
+	return true
+}
+
+// readMore takes the others anew. Those that it leaves out of the same files are the whole machine's.
+func (c *counters) readMore(proc string, pid int) {
+	v4, _ := os.ReadFile(netFile(proc, pid, "sockstat"))
+	v6, _ := os.ReadFile(netFile(proc, pid, "sockstat6")) // absent without IPv6
+	tcp := pairs(string(v4), "TCP: ")
+	c.inuse = tcp["inuse"] + " " + pairs(string(v6), "TCP6: ")["inuse"]
+	c.waiting = tcp["tw"]
+}
+
+func netFile(proc string, pid int, name string) string {
+	return filepath.Join(proc, strconv.Itoa(pid), "net", name)
 }
 
 // columns reads a line of names and a line of values, both with the prefix.

@@ -175,7 +175,7 @@ func TestLabIdle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := &tape{more: make(chan struct{})}
-	const settle, span = 20 * time.Second, 20 * time.Second // the pods' first credit is used up in the first
+	const settle, span = calmAfter + 10*time.Second, 30 * time.Second
 	var start time.Duration
 	var first time.Time
 	err := New(Config{Cluster: cluster, Node: "lab", Select: func(*eventpb.KubeObject) bool { return true }}).Run(ctx, r.emit, func() {

@@ -21,11 +21,16 @@ const (
 	// readiness probe does that each second); after readLazily when something was carried, which a change from
 	// one closing state to the next needs; and after readAnyway.
 	readSoon, readLazily, readAnyway = 3 * time.Second, 10 * time.Second, time.Minute
+	// Listeners and TIME_WAIT are counted in files of their own, which are read that often.
+	countMore = 2 * time.Second
 	// What reading may cost: readShare of one core, divided among the pods. A pod may save up readCredit, so that
 	// a quiet one is read at once when something happens, and a busy one at a steady pace.
-	readShare, readCredit = 0.003, 20 * time.Millisecond
+	readShare, readCredit = 0.002, 20 * time.Millisecond
 	// A pod with many sockets is read more rarely, so that it does not fill the tape.
 	readPerSocket = time.Millisecond
+	// Pods are looked at in the first rhythm while something happens to them and for calmAfter then, and in the
+	// second afterwards.
+	stirredEvery, calmEvery, calmAfter = 500 * time.Millisecond, time.Second, 30 * time.Second
 	// A pod without a process is searched for again, more and more rarely until the cluster says more of it.
 	scanFirst, scanLast = 250 * time.Millisecond, 10 * time.Second
 )
@@ -36,7 +41,8 @@ type pod struct {
 	containers           []string
 
 	proc     process
-	counters counters  // of its network, when it was read last
+	counters counters  // of its network, now
+	then     counters  // when it was read last
 	read     time.Time // the last time
 	next     time.Time // not before
 	credit   time.Duration
@@ -50,6 +56,8 @@ type pods struct {
 	changed   <-chan struct{} // closed when list may be out of date
 	list      []*pod          // in order of namespace and name
 	earned    time.Time       // when the pods got their last credit
+	counted   time.Time       // when all counters were read last
+	stirred   time.Time       // when something happened last
 	scanAt    time.Time
 	scanDelay time.Duration
 }
@@ -59,15 +67,24 @@ func newPods(cfg Config) *pods { return &pods{cfg: cfg, log: cfg.Logger} }
 func (p *pods) look(_ context.Context, out *eventpb.HostState) error {
 	now := time.Now()
 	out.PodSockets = append(out.PodSockets, p.update(now)...)
+	p.count(now)
 	p.search(now)
 	p.earn(now)
 	for _, one := range p.list {
 		if s := p.sockets(one, now); s != nil {
 			one.last = s
 			out.PodSockets = append(out.PodSockets, s)
+			p.stirred = now
 		}
 	}
 	return nil
+}
+
+func (p *pods) every() time.Duration {
+	if time.Since(p.stirred) < calmAfter {
+		return stirredEvery
+	}
+	return calmEvery
 }
 
 // update takes over the cluster's pods when they changed, and returns the end of those that are there no more.
@@ -95,7 +112,7 @@ func (p *pods) update(now time.Time) (ended []*eventpb.PodSockets) {
 			one = &pod{namespace: o.Namespace, name: o.Name, uid: o.Uid, credit: readCredit}
 		}
 		if known[o.Uid] == nil || !slices.Equal(one.containers, ids) {
-			p.scanAt, p.scanDelay = now, scanFirst
+			p.scanAt, p.scanDelay, p.stirred = now, scanFirst, now
 		}
 		one.containers = ids
 		p.list = append(p.list, one)
@@ -128,18 +145,41 @@ func (p *pods) wanted() (list []*eventpb.KubeObject) {
 	return list
 }
 
+// count reads the pods' counters, and forgets processes that are gone. Whether a process is still the same one is
+// only asked when its counters moved.
+func (p *pods) count(now time.Time) {
+	all := now.Sub(p.counted) >= countMore
+	if all {
+		p.counted = now
+	}
+	for _, one := range p.list {
+		if one.proc.pid == 0 {
+			continue
+		}
+		before := one.counters
+		readable := one.counters.read(p.cfg.Proc, one.proc.pid)
+		if all {
+			one.counters.readMore(p.cfg.Proc, one.proc.pid)
+		}
+		if (!readable || one.counters != before) && !one.proc.alive(p.cfg.Proc) {
+			p.lose(one, now)
+		}
+	}
+}
+
+// lose forgets a pod's process and has the next search look for another one.
+func (p *pods) lose(one *pod, now time.Time) {
+	one.proc, one.counters, one.then, one.next = process{}, counters{}, counters{}, time.Time{}
+	p.scanAt, p.scanDelay, p.stirred = now, scanFirst, now
+}
+
 // search looks for the processes of pods that have none. It walks all processes, so it is not done at each look.
 func (p *pods) search(now time.Time) {
 	var lost []*pod
 	for _, one := range p.list {
-		if one.proc.alive(p.cfg.Proc) {
-			continue
+		if one.proc.pid == 0 {
+			lost = append(lost, one)
 		}
-		if one.proc.pid != 0 {
-			one.proc, one.counters, one.next = process{}, counters{}, time.Time{}
-			p.scanAt, p.scanDelay = now, scanFirst
-		}
-		lost = append(lost, one)
 	}
 	if len(lost) == 0 || now.Before(p.scanAt) {
 		return
@@ -147,6 +187,12 @@ func (p *pods) search(now time.Time) {
 	findProcesses(p.cfg.Proc, lost)
 	p.scanAt = now.Add(p.scanDelay)
 	p.scanDelay = min(2*p.scanDelay, scanLast)
+	for _, one := range lost {
+		if one.proc.pid != 0 {
+			one.counters.read(p.cfg.Proc, one.proc.pid)
+			one.counters.readMore(p.cfg.Proc, one.proc.pid)
+		}
+	}
 }
 
 // earn gives the pods credit for the time since the last look.
@@ -168,25 +214,22 @@ func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 		}
 		return nil
 	}
-	if now.Before(one.next) || one.credit <= 0 {
-		return nil
-	}
-	counters := readCounters(p.cfg.Proc, one.proc.pid)
-	if !counters.call(one.counters, now.Sub(one.read)) {
+	if now.Before(one.next) || one.credit <= 0 || !one.counters.call(one.then, now.Sub(one.read)) {
 		return nil
 	}
 	start := time.Now()
 	found, err := podSockets(p.cfg.Proc, one.proc.pid)
 	one.credit -= time.Since(start)
-	if !one.proc.alive(p.cfg.Proc) {
-		return nil // it ended meanwhile, or these are another's: the next look searches
+	if !one.proc.alive(p.cfg.Proc) { // it ended meanwhile, or these are another's
+		p.lose(one, now)
+		return nil
 	}
 	if err != nil {
 		p.log.Warn("a pod's sockets cannot be read", "namespace", one.namespace, "pod", one.name, "error", err)
 		one.next = now.Add(readLazily)
 		return nil
 	}
-	one.counters, one.read = counters, now
+	one.then, one.read = one.counters, now
 	one.next = now.Add(time.Duration(len(found)) * readPerSocket)
 	s := one.fact()
 	kept, omitted := facts(found, maxSockets)

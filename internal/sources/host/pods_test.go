@@ -169,13 +169,20 @@ func TestPodSocketsAreReadWhenCountersSaySo(t *testing.T) {
 func TestCountersOfTheWholeMachineAreLeftOut(t *testing.T) {
 	proc := newProc(t)
 	proc.start(100, 1000, uidA, idA)
-	before := readCounters(proc.dir, 100)
+	count := func() (c counters) {
+		if !c.read(proc.dir, 100) {
+			t.Error("cannot read counters")
+		}
+		c.readMore(proc.dir, 100)
+		return c
+	}
+	before := count()
 	proc.file(100, "net/sockstat", "sockets: used 900\nTCP: inuse 2 orphan 7 tw 0 alloc 333 mem 71\n")
-	if after := readCounters(proc.dir, 100); after != before || before.present == "" {
+	if after := count(); after != before || before.established == "" || before.inuse == "" {
 		t.Errorf("%+v, then %+v", before, after)
 	}
 	proc.file(100, "net/sockstat6", "TCP6: inuse 1\n")
-	if after := readCounters(proc.dir, 100); after.present == before.present {
+	if after := count(); !after.call(before, 0) {
 		t.Error("a listener on IPv6 is not noticed")
 	}
 }
@@ -215,4 +222,22 @@ func TestThePodsOldestProcessIsUsed(t *testing.T) {
 	if one.proc.pid != 200 {
 		t.Errorf("process %+v", one.proc)
 	}
+}
+
+func TestPodsAreLookedAtMoreOftenWhileSomethingHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proc := newProc(t)
+		proc.start(100, 1000, uidA, idA)
+		p := newPods(New(Config{Cluster: newCluster(podObject("holder", uidA)), Proc: proc.dir, Pods: []PodRef{{"shop", "holder"}}}).cfg)
+		heard(t, p)
+		lively := p.every()
+		time.Sleep(time.Minute)
+		heard(t, p)
+		calm := p.every()
+		proc.stop(100)
+		heard(t, p)
+		if again := p.every(); lively != stirredEvery || calm != calmEvery || again != stirredEvery {
+			t.Errorf("every %v, then %v, then %v", lively, calm, again)
+		}
+	})
 }

@@ -38,7 +38,7 @@ func newRun(cfg Config, b *bells) *run {
 		looker: newAttachments(cfg, links, filters)}
 	r.listeners = &topic{name: "listeners", every: time.Second, apart: 100 * time.Millisecond, share: 0.01,
 		looker: &listeners{proc: cfg.Proc}}
-	r.pods = &topic{name: "pod sockets", every: 500 * time.Millisecond, apart: 50 * time.Millisecond, share: 0.02,
+	r.pods = &topic{name: "pod sockets", apart: 50 * time.Millisecond, share: 0.006,
 		looker: newPods(cfg)}
 	r.topics = []*topic{r.rules, r.links, r.filters, r.attachments, r.listeners, r.pods}
 	return r

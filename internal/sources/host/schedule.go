@@ -15,6 +15,9 @@ type looker interface {
 	look(ctx context.Context, out *eventpb.HostState) error
 }
 
+// paced is a looker that knows itself how long may pass until the next look.
+type paced interface{ every() time.Duration }
+
 // topic says when a looker looks: after every at the latest, apart from each other at least, and never so often
 // that looking costs more than share of one core.
 type topic struct {
@@ -62,6 +65,9 @@ func (t *topic) run(ctx context.Context, out *eventpb.HostState) (*eventpb.Gap, 
 	t.looked = now
 	t.soon = now.Add(max(t.apart, time.Duration(float64(cost)/t.share)))
 	t.due = now.Add(t.every)
+	if p, ok := t.looker.(paced); ok {
+		t.due = now.Add(p.every())
+	}
 	if t.due.Before(t.soon) {
 		t.due = t.soon
 	}
