@@ -12,8 +12,8 @@ import (
 const (
 	// configInterval: the configuration changes with the agent's restart, else by hand.
 	configInterval = 10 * time.Second
-	// streamedFactor: where each change of a frontend asks for the services, they are polled by themselves only to
-	// be sure.
+	// streamedFactor: where each change of a frontend asks for the services, and the end of a stream tells of the
+	// agent's end, services and status are polled only to be sure.
 	streamedFactor = 5
 	// A resource rests for restFactor times what its poll took, at most maxRest: a large node is polled less
 	// often instead of costing more.
@@ -27,7 +27,7 @@ const (
 type poller struct {
 	client   *client
 	interval time.Duration
-	streamed bool // changes of the services are asked for through reread
+	streamed bool // the tables are followed; changes of the services are asked for through reread
 	lists    []*list
 	next     []time.Time       // when each of lists is due
 	reread   sources.Trigger   // asks for the services soon
@@ -139,7 +139,7 @@ func (p *poller) rest(kind string, took time.Duration) time.Duration {
 	switch {
 	case kind == "config":
 		rest = max(rest, configInterval)
-	case kind == "service" && p.streamed:
+	case kind != "endpoint" && p.streamed:
 		rest *= streamedFactor
 	}
 	return max(rest, min(restFactor*took, maxRest))

@@ -27,8 +27,9 @@ const (
 type Config struct {
 	// Socket is a path or unix:///path; empty is DefaultSocket.
 	Socket string
-	// Interval between polls of status, endpoints and services; 0 is one second. The configuration is read every
-	// ten seconds, and services where their changes are streamed at every change and every fifth interval.
+	// Interval between polls of status, endpoints and services; 0 is one second. Where the tables' changes are
+	// streamed, services are read at every change and, as the status, at every fifth interval. The configuration is
+	// read every ten seconds.
 	Interval time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger

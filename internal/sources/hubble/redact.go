@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 The summary is deprecated, but agents still fill it, with the URL.
+
 package hubble
 
 import (
