@@ -35,7 +35,7 @@ func TestSnapshotIsCompletePerKind(t *testing.T) {
 	}
 }
 
-func TestFieldsOfTheLabAreKept(t *testing.T) {
+func TestFieldsThatFilesNeedAreKept(t *testing.T) {
 	r := run(t, New(Config{Socket: newFakeAgent(t).socket, Interval: fast})).up(t)
 	for _, tc := range []struct {
 		kind, key string
