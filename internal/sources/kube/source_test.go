@@ -164,12 +164,12 @@ func TestRelistDropsWhatIsGone(t *testing.T) {
 			api := newFakeAPI(t)
 			api.inStream = inStream
 			api.put("services", serviceJSON("old", 80))
-			web := api.put("services", serviceJSON("web", 80))
+			api.put("services", serviceJSON("web", 80))
 			s := New(Config{Kubeconfig: api.kubeconfig(t)})
 			r := start(t, s)
 			r.next(services)
 			<-r.ready
-			web = api.put("services", serviceJSON("web", 81))
+			web := api.put("services", serviceJSON("web", 81))
 			r.want(services, "+shop/web@"+web)
 			from, before := api.revision, time.Now()
 			api.offline(func() {

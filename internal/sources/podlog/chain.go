@@ -3,11 +3,13 @@ package podlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -30,6 +32,8 @@ type chain struct {
 
 	failing time.Time // first of the failures in a row
 	pause   time.Duration
+	last    wanted // the instance that was read last, if any
+	lastNs  int64  // and the stamp of its last line
 }
 
 // run goes on until the pod is gone or ctx ends.
@@ -40,7 +44,11 @@ func (c *chain) run(ctx context.Context) {
 		if o == nil || o.Uid != c.key.podUID {
 			return
 		}
-		w, ok := c.pick(plan(o))
+		list := plan(o)
+		if gap := c.skipped(list); gap != nil && c.emit(ctx, events.New(gap)) != nil {
+			return
+		}
+		w, ok := c.pick(list)
 		if !ok {
 			c.caughtUp()
 			select {
@@ -50,10 +58,11 @@ func (c *chain) run(ctx context.Context) {
 			continue
 		}
 		err := c.read(ctx, w)
+		c.last, c.lastNs = w, c.source.books.of(w.id).last
 		if ctx.Err() != nil {
 			return
 		}
-		if c.settle(w, err) {
+		if c.settle(ctx, w, err) {
 			continue
 		}
 		select {
@@ -74,8 +83,38 @@ func (c *chain) pick(list []wanted) (wanted, bool) {
 	return wanted{}, false
 }
 
+// skipped tells of instances that ended unread: the one that was followed when it is neither the container's
+// current nor its previous one any more, and those that came and went behind it.
+func (c *chain) skipped(list []wanted) *eventpb.Gap {
+	if c.last.id == "" {
+		return nil
+	}
+	ended := c.source.books.isEnded(c.last.id)
+	for _, w := range list {
+		if w.container != c.key.container {
+			continue
+		}
+		// The first one is the oldest that can be read.
+		if w.id == c.last.id || ended && w.restarts <= c.last.restarts+1 {
+			return nil
+		}
+		gap := c.gap("it restarted more often than its logs are kept")
+		c.last = wanted{}
+		return gap
+	}
+	return nil
+}
+
+// gap starts at the last line that was read.
+func (c *chain) gap(why string) *eventpb.Gap {
+	return &eventpb.Gap{
+		FromNs: c.lastNs, ToNs: time.Now().UnixNano(), Reason: eventpb.GapReason_GAP_REASON_ROTATED,
+		Detail: fmt.Sprintf("log of %s/%s, container %s: %s", c.ref.Namespace, c.ref.Name, c.key.container, why),
+	}
+}
+
 // settle judges how a read went and sets the pause. It returns true when the next one can start at once.
-func (c *chain) settle(w wanted, err error) bool {
+func (c *chain) settle(ctx context.Context, w wanted, err error) bool {
 	switch {
 	case err == nil:
 		c.failing, c.pause = time.Time{}, firstPause
@@ -86,6 +125,9 @@ func (c *chain) settle(w wanted, err error) bool {
 		return false // a followed log came to its end: the pod will tell why
 	case w.previous && (apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)):
 		c.log.Debug("the log of the instance before is gone", "id", w.id, "error", err)
+		if c.lastNs != 0 {
+			_ = c.emit(ctx, events.New(c.gap("the end of an instance's log is gone")))
+		}
 		c.source.books.end(w.id)
 		return true
 	case apierrors.IsNotFound(err), apierrors.IsBadRequest(err), errors.Is(err, errOther):

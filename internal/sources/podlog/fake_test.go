@@ -79,6 +79,7 @@ func (f *fakeNode) publish() {
 		if n > 1 {
 			c.PreviousId = f.runs[n-2].id
 		}
+		c.Restarts = int32(n - 1)
 	}
 	o := &eventpb.KubeObject{Namespace: "shop", Name: "holder", Uid: f.uid, Pod: &eventpb.Pod{Containers: []*eventpb.Container{c}}}
 	f.mu.Unlock()

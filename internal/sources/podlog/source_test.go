@@ -15,14 +15,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The API client pools its connections; they outlive a run.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
+}
 
 type running struct {
 	t     *testing.T
 	lines chan string // "id: text", and "gap: detail"
 	ready chan struct{}
 	done  chan error
-	last  *eventpb.Event
 }
 
 func start(t *testing.T, s *Source) *running {
@@ -174,6 +176,25 @@ func TestRestartedContainer(t *testing.T) {
 	n.log(at(4e9), "third")
 	n.publish()
 	r.want("c3: third")
+}
+
+// Only the current and the previous instance's logs can be had; what is behind them is told.
+func TestInstancesThatNobodyReadAreAGap(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "first")
+	n.publish()
+	r := start(t, New(n.config()))
+	r.want("c1: first")
+	<-r.ready
+	n.breakStreams(func() {
+		for i := 2; i <= 4; i++ {
+			n.begin(fmt.Sprint("c", i))
+			n.log(at(i), fmt.Sprint("run ", i))
+		}
+		n.publish()
+	})
+	r.want("gap: log of shop/holder, container holder: it restarted more often than its logs are kept", "c3: run 3", "c4: run 4")
 }
 
 func TestInstanceBeforeIsReadOnceAndItsTailOnly(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/client-go/rest"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
 // execServer answers an exec as the API server does over WebSocket: channel 1 is stdout, 2 stderr, 3 the status.
@@ -115,5 +117,45 @@ func TestCheckAsksNothingOfThePod(t *testing.T) {
 	status, reason = 403, "Forbidden"
 	if f := s.Check(t.Context())[1]; f.Err == nil || !strings.Contains(f.Err.Error(), "grant this user get and create on pods/exec in cca-dp") {
 		t.Errorf("finding %v, want the missing right", f)
+	}
+}
+
+// Servers before 1.29 and some proxies refuse the WebSocket: then it is SPDY (channels are streams there).
+func TestCurlFallsBackToSPDY(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "websocket" {
+			http.Error(w, "no websocket here", http.StatusBadRequest)
+			return
+		}
+		if _, err := httpstream.Handshake(r, w, []string{"v4.channel.k8s.io"}); err != nil {
+			t.Error(err)
+			return
+		}
+		streams := make(chan httpstream.Stream, 3)
+		conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, _ <-chan struct{}) error {
+			streams <- s
+			return nil
+		})
+		if conn == nil {
+			t.Error("no upgrade")
+			return
+		}
+		defer conn.Close()
+		byType := map[string]httpstream.Stream{}
+		for range 3 {
+			s := <-streams
+			byType[s.Headers().Get("streamType")] = s
+		}
+		_, _ = byType["stdout"].Write([]byte("000 0.000417"))
+		_, _ = byType["error"].Write([]byte(exited(7)))
+		for _, s := range byType {
+			_ = s.Close()
+		}
+		<-conn.CloseChan()
+	}))
+	defer server.Close()
+	got, err := newCurl(&rest.Config{Host: server.URL}, 5).request(t.Context(), ghostSubject)
+	if err != nil || got.ExitCode != 7 || got.Seconds != 0.000417 {
+		t.Errorf("got %v, %v, want exit 7", got, err)
 	}
 }
