@@ -37,7 +37,7 @@ func infoCommand() *cobra.Command {
 		row("sync", "%s", h.Sync)
 		row("from", "%s  seq:%d", stamp(h.FirstNs), h.FirstSeq)
 		row("to", "%s  seq:%d  (%s)", stamp(h.LastNs), h.LastSeq, time.Duration(h.LastNs-h.FirstNs).Round(time.Millisecond))
-		row("flows", "%d", state.Flows.Total)
+		row("flows", "%d", state.Flows)
 		fmt.Fprintln(w, "\nSOURCE\tSTATUS\tEVENTS\tGAPS")
 		for _, name := range slices.Sorted(maps.Keys(state.Sources)) {
 			src := state.Sources[name]

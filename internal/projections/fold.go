@@ -45,7 +45,7 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 	case *eventpb.Event_Kube:
 		s.applyKube(b.Kube)
 	case *eventpb.Event_Flows:
-		s.applyFlows(b.Flows)
+		s.Flows += uint64(len(b.Flows.Flows))
 	case *eventpb.Event_AgentEvents:
 		// Kept for replay; no file shows them.
 	case *eventpb.Event_Maps:
@@ -118,18 +118,6 @@ func (s *State) applyMark(b *eventpb.Mark) {
 	s.Marks = append(s.Marks, Mark{s.Seq, s.SeenNs, b.Text})
 	if b.Text == baselineMark {
 		s.Baseline = nil
-	}
-}
-
-func (s *State) applyFlows(b *eventpb.Flows) {
-	s.Flows.Total += uint64(len(b.Flows))
-	for _, f := range b.Flows {
-		switch {
-		case f.TimeNs > s.Flows.LastNs:
-			s.Flows.LastNs, s.Flows.LastUUIDs = f.TimeNs, [][]byte{f.Uuid}
-		case f.TimeNs == s.Flows.LastNs:
-			s.Flows.LastUUIDs = append(s.Flows.LastUUIDs, f.Uuid)
-		}
 	}
 }
 

@@ -75,12 +75,11 @@ func joinHostPort(ip, port string) string {
 	return ip + ":" + port
 }
 
-// LogEnd returns the kubelet's stamp of the last line recorded of a container, Unix nanoseconds; 0 for none.
-func (s *State) LogEnd(containerID string) int64 {
+// LogEnds returns the kubelet's stamp of the last line recorded of each container, Unix nanoseconds.
+func (s *State) LogEnds() map[string]int64 {
+	ends := make(map[string]int64, len(s.Logs))
 	for _, l := range s.Logs {
-		if l.ContainerID == containerID {
-			return l.LastNs
-		}
+		ends[l.ContainerID] = l.LastNs
 	}
-	return 0
+	return ends
 }

@@ -79,7 +79,7 @@ func TestLogOfTheNewContainerAndPod(t *testing.T) {
 	if got := st.field("ct.json", "app_peer"); got != "10.43.0.7:80" {
 		t.Fatalf("app_peer %v", got)
 	}
-	if got := st.s.LogEnd("c1"); got != 5 {
+	if got := st.s.LogEnds()["c1"]; got != 5 {
 		t.Errorf("the log of c1 ends at %d, want 5", got)
 	}
 	say("h1", "c2", "starting")

@@ -27,7 +27,7 @@ type State struct {
 	Logs        map[Name]*Log
 	Probes      map[string]*eventpb.ProbeResult
 	Marks       []Mark
-	Flows       Flows
+	Flows       uint64 // recorded since the start of the session; the flows themselves stay on the tape
 
 	Baseline *Baseline // of the profile's Service
 	Unknown  uint64    // events whose kind this version does not know
@@ -68,14 +68,6 @@ type Mark struct {
 	Seq    uint64
 	SeenNs int64
 	Text   string
-}
-
-// Flows are counts since the session's start; the flows themselves stay on the tape.
-type Flows struct {
-	Total  uint64
-	LastNs int64
-	// LastUUIDs are those of the flows at LastNs, for going on without repeats.
-	LastUUIDs [][]byte
 }
 
 // NewState is what is known before the first event.

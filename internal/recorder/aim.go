@@ -9,7 +9,6 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
-	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
 	"github.com/tapedeck-io/tapedeck/internal/sources/agent"
 	"github.com/tapedeck-io/tapedeck/internal/sources/bpfmap"
@@ -54,7 +53,7 @@ func (a *Aim) resolveNode(ctx context.Context, log *slog.Logger) (eventsNode str
 
 // sources makes the chosen sources. Each goes on from what the session knows already. podlog and probe look only
 // at what the profile names, so there are none without one.
-func (a Aim) sources(o Options, before *projections.State) []sources.Source {
+func (a Aim) sources(o Options, past *past) []sources.Source {
 	maps, hosts := sources.NewTrigger(), sources.NewTrigger()
 	all := []sources.Trigger{maps, hosts}
 	cluster := kube.New(kube.Config{Kubeconfig: a.Kubeconfig, Node: a.Node, Logger: o.Log, Triggers: all})
@@ -62,15 +61,12 @@ func (a Aim) sources(o Options, before *projections.State) []sources.Source {
 		cluster,
 		bpfmap.New(bpfmap.Config{BPFFS: a.BPFFS, Trigger: maps, Logger: o.Log}),
 		agent.New(agent.Config{Socket: a.Agent, Triggers: all, Logger: o.Log}),
-		hubble.New(hubble.Config{
-			Address: a.Hubble, Triggers: all, Logger: o.Log,
-			Resume: hubble.Cursor{TimeNs: before.Flows.LastNs, UUIDs: before.Flows.LastUUIDs},
-		}),
+		hubble.New(hubble.Config{Address: a.Hubble, Triggers: all, Logger: o.Log, Resume: past.hubble}),
 		host.New(a.host(o, cluster, hosts)),
 	}
 	if p := o.Profile; p != nil {
 		list = append(list,
-			later{"podlog", func() (sources.Source, error) { return a.podlog(o, p, cluster, before) }},
+			later{"podlog", func() (sources.Source, error) { return a.podlog(o, p, cluster, past.logEnds()) }},
 			later{"probe", func() (sources.Source, error) { return a.probe(o, p, cluster) }},
 		)
 	}
@@ -104,13 +100,13 @@ func backendOf(cluster sources.Cluster, p *profile.Profile) func(*eventpb.KubeOb
 	}
 }
 
-func (a Aim) podlog(o Options, p *profile.Profile, cluster sources.Cluster, before *projections.State) (sources.Source, error) {
+func (a Aim) podlog(o Options, p *profile.Profile, cluster sources.Cluster, resume func(string) int64) (sources.Source, error) {
 	rest, err := kube.Connect(a.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	return podlog.New(podlog.Config{
-		Rest: rest, Cluster: cluster, Resume: before.LogEnd, Logger: o.Log,
+		Rest: rest, Cluster: cluster, Resume: resume, Logger: o.Log,
 		Pods: []podlog.PodRef{{Namespace: p.Namespace, Name: p.Holder.Pod}},
 	}), nil
 }

@@ -21,7 +21,7 @@ type Checked struct {
 // Check tries what a run with these options would need.
 func Check(ctx context.Context, o Options) []Checked {
 	list := []Checked{{Self, checkOut(o.Out)}}
-	for _, s := range o.Aim.sources(o, projections.NewState()) {
+	for _, s := range o.Aim.sources(o, &past{state: projections.NewState()}) {
 		list = append(list, checkSource(ctx, s)...)
 	}
 	return list

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
-	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
@@ -56,23 +55,27 @@ func Run(ctx context.Context, o Options) (err error) {
 	open := context.WithoutCancel(ctx)
 	defer func() { err = errors.Join(err, j.Close(open)) }()
 
-	state := projections.NewState()
-	if err := fold(ctx, j, state); err != nil {
+	past, err := recall(ctx, j)
+	if err != nil {
 		return fmt.Errorf("read the session's journal: %w", err)
 	}
-	if state.Seq > 0 {
-		o.Log.Info("going on with a session", "session", j.Session(), "events", state.Seq)
+	if past.state.Seq > 0 {
+		o.Log.Info("going on with a session", "session", j.Session(), "events", past.state.Seq)
 	}
-	l := &live{journal: j, state: projections.NewState(), folder: folder, log: o.Log, shown: o.Shown}
-	if err := fold(ctx, j, l.state); err != nil {
-		return err
-	}
-	return work(ctx, open, o, j, state, l)
+	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown}
+	return work(ctx, open, o, j, past, l)
 }
 
 // work runs the sources (or the tape), the fold and the control socket together.
-func work(ctx, open context.Context, o Options, j *journal.Journal, before *projections.State, l *live) error {
-	feed := func(ctx context.Context) error { return observe(ctx, open, o, j, before) }
+func work(ctx, open context.Context, o Options, j *journal.Journal, past *past, l *live) error {
+	start, list := past.start(o)
+	feed := func(ctx context.Context) error {
+		if err := j.Emitter(Self)(open, start...); err != nil {
+			return err
+		}
+		sources.Supervise(ctx, o.Log, j.Emitter, list)
+		return nil
+	}
 	if o.FromTape != "" {
 		feed = func(ctx context.Context) error { return play(ctx, o, j) }
 	}
@@ -90,35 +93,4 @@ func work(ctx, open context.Context, o Options, j *journal.Journal, before *proj
 	})
 	g.Go(func() error { return l.run(open, stopAt) })
 	return g.Wait()
-}
-
-// observe records the start of this run and keeps the sources running until ctx ends.
-func observe(ctx, open context.Context, o Options, j *journal.Journal, before *projections.State) error {
-	list := o.Aim.sources(o, before)
-	var names []string
-	for _, s := range list {
-		names = append(names, s.Name())
-	}
-	var first []*eventpb.Event
-	if before.Seq > 0 {
-		first = append(first, events.New(&eventpb.Gap{
-			FromNs: before.SeenNs, ToNs: time.Now().UnixNano(), Reason: eventpb.GapReason_GAP_REASON_RESTART,
-			Detail: "the recorder was not running",
-		}))
-	}
-	first = append(first, events.New(sessionStart(o, names)))
-	if err := j.Emitter(Self)(open, first...); err != nil {
-		return err
-	}
-	sources.Supervise(ctx, o.Log, j.Emitter, list)
-	return nil
-}
-
-// fold brings a state to the journal's last position.
-func fold(ctx context.Context, j *journal.Journal, s *projections.State) error {
-	first, last, err := j.Bounds()
-	if err != nil || last == 0 {
-		return err
-	}
-	return j.Read(ctx, max(first, s.Seq+1), last, func(r journal.Record) error { return s.ApplyRecord(r.Seq, r.Data) })
 }

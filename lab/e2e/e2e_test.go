@@ -351,15 +351,6 @@ func (l *lab) tape() {
 		l.Errorf("live (-), rebuilt (+):\n%s", diff)
 	}
 	l.journal(tape)
-	if to := os.Getenv("TAPEDECK_KEEP_TAPE"); to != "" {
-		b, err := os.ReadFile(tape)
-		if err == nil {
-			err = os.WriteFile(to, b, 0o644)
-		}
-		if err != nil {
-			l.Error(err)
-		}
-	}
 }
 
 func folder(t *testing.T, dir string) map[string]string {
