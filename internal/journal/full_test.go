@@ -26,6 +26,7 @@ const exitNoMount = 3
 func TestFullDisk(t *testing.T) {
 	for _, mode := range []string{"full", "full-sync"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // each waits five seconds for an answer that does not come
 			cmd := childCommand(t, t.TempDir(), mode)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 			if os.Geteuid() != 0 {

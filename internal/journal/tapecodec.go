@@ -10,7 +10,7 @@ import (
 
 func newEncoder() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true),
-		zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+		zstd.WithEncoderLevel(zstd.SpeedDefault))
 }
 
 // newDecoder decodes frames of events: it allocates no more than the largest frame, whatever the bytes say.
