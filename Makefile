@@ -26,7 +26,7 @@ verify: generate
 # A recorded run of the lab, played into the recorder as if live: no cluster, no privileges.
 demo: build
 	rm -rf out/demo
-	bin/recorder run --from-tape testdata/lab.tape --speed 20 --out out/demo
+	bin/recorder run --from-tape testdata/lab.tape --speed 5 --out out/demo
 	@echo; cat out/demo/report.txt; echo; ls out/demo
 
 bench: build
