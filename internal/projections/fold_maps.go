@@ -146,6 +146,20 @@ func (s *State) mapOf(k cilium.Kind) *Map {
 	return nil
 }
 
+// unreadableMap returns the first map by name, of those the files rest on, whose layout this version does not know.
+func (s *State) unreadableMap() *Map {
+	var first *Map
+	for _, m := range s.Maps {
+		switch m.Kind {
+		case cilium.Services4, cilium.Backends4, cilium.CT4TCP, cilium.Services6, cilium.Backends6, cilium.CT6TCP:
+			if !m.Readable && (first == nil || m.Name < first.Name) {
+				first = m
+			}
+		}
+	}
+	return first
+}
+
 // policyMap returns the name of the endpoint's policy map.
 func (s *State) policyMap(endpointID int64) (string, bool) {
 	best := ""

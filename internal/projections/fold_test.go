@@ -106,6 +106,9 @@ func TestUnreadableMapIsNotDecoded(t *testing.T) {
 	if got := st.field("scale.json", "backends"); got != nil {
 		t.Errorf("backends %v read from a layout that is not known", got)
 	}
+	if text := st.text("session.json"); !strings.Contains(text, "a recorder that can read cilium_lb4_services_v9 (keys of 12 bytes, values of 12)") {
+		t.Errorf("session.json does not say what it cannot read:\n%s", text)
+	}
 }
 
 func TestRelistDropsWhatIsGone(t *testing.T) {

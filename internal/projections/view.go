@@ -93,6 +93,9 @@ func need[T any](w *waits, source, what string, v T, ok bool) *T {
 		}
 	}
 	if !ok {
+		if m := w.s.unreadableMap(); m != nil && source == "bpfmap" {
+			what = fmt.Sprintf("a recorder that can read %s (keys of %d bytes, values of %d)", m.Name, m.KeySize, m.ValueSize)
+		}
 		w.for_ = appendNew(w.for_, what)
 		return nil
 	}
