@@ -4,16 +4,13 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
-	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
-	"google.golang.org/protobuf/proto"
 )
 
 // Session is a recorded session, open for reading.
@@ -66,63 +63,4 @@ func (s *Session) State(ctx context.Context, m Moment) (*projections.State, erro
 	st := projections.NewState()
 	err = s.Tape.Read(ctx, 0, seq, func(r journal.Record) error { return st.ApplyRecord(r.Seq, r.Data) })
 	return st, err
-}
-
-// seq is the position of the last event at or before the moment.
-func (s *Session) seq(ctx context.Context, m Moment) (uint64, error) {
-	h := s.Tape.Header()
-	outside := func(what string) error {
-		return fmt.Errorf("moment %s is %s: the session is from %s (seq:%d) to %s (seq:%d)", m, what, clock(h.FirstNs), h.FirstSeq, clock(h.LastNs), h.LastSeq)
-	}
-	var ns int64
-	switch m.kind {
-	case atEnd:
-		return h.LastSeq, nil
-	case atSeq:
-		switch {
-		case m.seq < h.FirstSeq:
-			return 0, outside("before its start")
-		case m.seq > h.LastSeq:
-			return 0, outside("after its end")
-		}
-		return m.seq, nil
-	case atMark:
-		return s.mark(ctx, m)
-	case atTime:
-		ns = m.at.UnixNano()
-	case afterStart:
-		ns = h.FirstNs + m.by.Nanoseconds()
-	case beforeEnd:
-		ns = h.LastNs - m.by.Nanoseconds()
-	}
-	switch {
-	case ns < h.FirstNs:
-		return 0, outside("before its start")
-	case ns > h.LastNs:
-		return 0, outside("after its end")
-	}
-	return s.Tape.SeqAt(ns)
-}
-
-// mark is the position of the last mark with that text.
-func (s *Session) mark(ctx context.Context, m Moment) (uint64, error) {
-	var found uint64
-	var texts []string
-	err := s.Tape.Read(ctx, 0, ^uint64(0), func(r journal.Record) error {
-		e := &eventpb.Event{}
-		if err := proto.Unmarshal(r.Data, e); err != nil {
-			return err
-		}
-		if b := e.GetMark(); b != nil {
-			texts = append(texts, b.Text)
-			if b.Text == m.mark {
-				found = r.Seq
-			}
-		}
-		return nil
-	})
-	if err == nil && found == 0 {
-		err = fmt.Errorf("mark %q is not in the session, which has the marks %q", m.mark, texts)
-	}
-	return found, err
 }

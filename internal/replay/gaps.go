@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/journal"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// SourceGap is an interval in which one source did not see all, as its Gap event says.
+type SourceGap struct {
+	Seq    uint64 // of the event
+	Source string
+	*eventpb.Gap
+}
+
+// String is the gap as a sentence: who did not see, between when and when, why.
+func (g SourceGap) String() string {
+	reason := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(g.Reason.String(), "GAP_REASON_")), "_", " ")
+	text := fmt.Sprintf("%s did not see all between %s and %s (%s", g.Source, clock(g.FromNs), clock(g.ToNs), reason)
+	if g.Count > 0 {
+		text += fmt.Sprintf(", %d lost", g.Count)
+	}
+	if g.Detail != "" {
+		text += ": " + g.Detail
+	}
+	return text + fmt.Sprintf(") [seq:%d]", g.Seq)
+}
+
+// GapsAt are the gaps that the position lies in; a gap is told of when it is over, so they stand behind the
+// position on the tape; nothing is read when no source tells of one there.
+func (s *Session) GapsAt(ctx context.Context, at Position) ([]SourceGap, error) {
+	then, err := s.State(ctx, Moment{kind: atSeq, seq: at.Seq})
+	if err != nil {
+		return nil, err
+	}
+	end, err := s.State(ctx, Moment{})
+	if err != nil {
+		return nil, err
+	}
+	left := uint64(0)
+	for name, src := range end.Sources {
+		left += src.Gaps
+		if before := then.Sources[name]; before != nil {
+			left -= before.Gaps
+		}
+	}
+	if left == 0 {
+		return nil, nil
+	}
+	var gaps []SourceGap
+	err = s.Tape.Read(ctx, at.Seq+1, ^uint64(0), func(r journal.Record) error {
+		if !hasField(r.Data, gapField) {
+			return nil
+		}
+		e, err := decode(r)
+		if err != nil {
+			return err
+		}
+		if g := e.GetGap(); g.FromNs <= at.Ns && at.Ns <= g.ToNs {
+			gaps = append(gaps, SourceGap{r.Seq, e.Source, g})
+		}
+		if left--; left == 0 {
+			return errFound
+		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return gaps, err
+}
+
+// Unseen says, a sentence each, what an answer for the position may lack: the gaps that it lies in, and the sources
+// that were down or had not looked yet.
+func (s *Session) Unseen(ctx context.Context, at Position) ([]string, error) {
+	gaps, err := s.GapsAt(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, g := range gaps {
+		notes = append(notes, g.String())
+	}
+	then, err := s.State(ctx, Moment{kind: atSeq, seq: at.Seq})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(then.Sources)) {
+		switch src := then.Sources[name]; src.State {
+		case eventpb.SourceState_SOURCE_STATE_STARTING:
+			notes = append(notes, name+" had not seen everything once since "+clock(src.SinceNs))
+		case eventpb.SourceState_SOURCE_STATE_DOWN:
+			notes = append(notes, fmt.Sprintf("%s was down since %s: %s", name, clock(src.SinceNs), src.Error))
+		}
+	}
+	return notes, nil
+}
+
+// gapField is the number of Event's gap.
+const gapField = 18
+
+// hasField says that a message has a field, without decoding the others.
+func hasField(b []byte, field protowire.Number) bool {
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return false
+		}
+		if number == field {
+			return true
+		}
+		m := protowire.ConsumeFieldValue(number, kind, b[n:])
+		if m < 0 {
+			return false
+		}
+		b = b[n+m:]
+	}
+	return false
+}
