@@ -38,6 +38,7 @@ lab:
 
 e2e: build lab
 	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v ./lab/e2e
+	lab/sources
 
 # Records testdata/lab.tape anew, and beside it what Cilium's own tools said at its end.
 tape: build lab
