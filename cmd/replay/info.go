@@ -13,9 +13,10 @@ import (
 
 func infoCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "info TAPE",
-		Short: "Show what a tape holds: where and when it was recorded, and by which sources",
-		Args:  oneTape,
+		Use:               "info TAPE",
+		Short:             "Show what a tape holds: where and when it was recorded, and by which sources",
+		Args:              oneTape,
+		ValidArgsFunction: completeTape,
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		s, err := open(c, args[0])

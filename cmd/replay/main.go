@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(infoCommand(), rebuildCommand(), reportCommand())
+	root.AddCommand(stateCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -47,15 +49,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	if errors.Is(err, errDifferent) {
+		return exitFailed
+	}
 	fmt.Fprintln(stderr, "replay:", err)
-	if errors.As(err, &misused{}) {
+	if errors.As(err, &misused{}) || misusedByCobra(err) {
 		return exitMisused
 	}
 	return exitFailed
 }
 
+// misusedByCobra knows the library's own complaints by their text; it has no type for them.
+func misusedByCobra(err error) bool {
+	return strings.HasPrefix(err.Error(), "required flag(s) ") || strings.HasPrefix(err.Error(), "unknown command ")
+}
+
 // misused is an error of the command line itself.
 type misused struct{ error }
+
+// errDifferent ends a command that printed a difference.
+var errDifferent = errors.New("found a difference")
 
 // oneTape checks that one tape is named.
 func oneTape(c *cobra.Command, args []string) error {
@@ -76,15 +89,3 @@ func open(c *cobra.Command, path string) (*replay.Session, error) {
 	}
 	return s, nil
 }
-
-// moment is the value of --at.
-type moment struct{ replay.Moment }
-
-func (m *moment) Set(s string) (err error) {
-	m.Moment, err = replay.ParseMoment(s)
-	return err
-}
-
-func (m *moment) Type() string { return "moment" }
-
-const atUsage = "the moment: RFC 3339, +90s from the start, -30s from the end, seq:N or mark:TEXT (default: the end)"

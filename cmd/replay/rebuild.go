@@ -9,13 +9,13 @@ import (
 
 func rebuildCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "rebuild TAPE --out DIR",
-		Short:   "Make all files as they were at a moment",
-		Example: `  replay rebuild incident.tape --at 2026-12-01T10:37:06Z --out /tmp/then`,
-		Args:    oneTape,
+		Use:               "rebuild TAPE --out DIR",
+		Short:             "Make all files as they were at a moment",
+		Example:           `  replay rebuild incident.tape --at 2026-12-01T10:37:06Z --out /tmp/then`,
+		Args:              oneTape,
+		ValidArgsFunction: completeTape,
 	}
-	var at moment
-	c.Flags().Var(&at, "at", atUsage)
+	at := atFlag(c)
 	out := c.Flags().String("out", "", "folder for the files")
 	_ = c.MarkFlagRequired("out")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -24,7 +24,7 @@ func rebuildCommand() *cobra.Command {
 			return err
 		}
 		defer s.Close()
-		state, err := s.State(c.Context(), at.Moment)
+		state, _, err := stateAt(c, s, at.Moment)
 		if err != nil {
 			return err
 		}

@@ -8,19 +8,19 @@ import (
 
 func reportCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "report TAPE",
-		Short: "Print report.txt as it was at a moment",
-		Args:  oneTape,
+		Use:               "report TAPE",
+		Short:             "Print report.txt as it was at a moment",
+		Args:              oneTape,
+		ValidArgsFunction: completeTape,
 	}
-	var at moment
-	c.Flags().Var(&at, "at", atUsage)
+	at := atFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		s, err := open(c, args[0])
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		state, err := s.State(c.Context(), at.Moment)
+		state, _, err := stateAt(c, s, at.Moment)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
@@ -23,7 +24,7 @@ type SourceGap struct {
 // String is the gap as a sentence: who did not see, between when and when, why.
 func (g SourceGap) String() string {
 	reason := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(g.Reason.String(), "GAP_REASON_")), "_", " ")
-	text := fmt.Sprintf("%s did not see all between %s and %s (%s", g.Source, clock(g.FromNs), clock(g.ToNs), reason)
+	text := fmt.Sprintf("%s did not see all between %s and %s (%s", g.Source, millis(g.FromNs), millis(g.ToNs), reason)
 	if g.Count > 0 {
 		text += fmt.Sprintf(", %d lost", g.Count)
 	}
@@ -36,7 +37,7 @@ func (g SourceGap) String() string {
 // GapsAt are the gaps that the position lies in; a gap is told of when it is over, so they stand behind the
 // position on the tape; nothing is read when no source tells of one there.
 func (s *Session) GapsAt(ctx context.Context, at Position) ([]SourceGap, error) {
-	then, err := s.State(ctx, Moment{kind: atSeq, seq: at.Seq})
+	then, err := s.StateAt(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +89,27 @@ func (s *Session) Unseen(ctx context.Context, at Position) ([]string, error) {
 	for _, g := range gaps {
 		notes = append(notes, g.String())
 	}
-	then, err := s.State(ctx, Moment{kind: atSeq, seq: at.Seq})
+	then, err := s.StateAt(ctx, at)
 	if err != nil {
 		return nil, err
 	}
+	var starting []string
 	for _, name := range slices.Sorted(maps.Keys(then.Sources)) {
 		switch src := then.Sources[name]; src.State {
 		case eventpb.SourceState_SOURCE_STATE_STARTING:
-			notes = append(notes, name+" had not seen everything once since "+clock(src.SinceNs))
+			starting = append(starting, name)
 		case eventpb.SourceState_SOURCE_STATE_DOWN:
-			notes = append(notes, fmt.Sprintf("%s was down since %s: %s", name, clock(src.SinceNs), src.Error))
+			notes = append(notes, fmt.Sprintf("%s was down since %s: %s", name, millis(src.SinceNs), src.Error))
 		}
+	}
+	if len(starting) > 0 {
+		notes = append(notes, "not yet read as a whole since the recorder started: "+strings.Join(starting, ", "))
 	}
 	return notes, nil
 }
+
+// millis shows Unix nanoseconds as RFC 3339 in UTC, to the millisecond.
+func millis(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // gapField is the number of Event's gap.
 const gapField = 18

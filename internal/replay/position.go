@@ -49,6 +49,11 @@ func (s *Session) Position(ctx context.Context, m Moment) (Position, error) {
 	return Position{seq, ns}, err
 }
 
+// StateAt folds the session up to a position.
+func (s *Session) StateAt(ctx context.Context, at Position) (*projections.State, error) {
+	return s.State(ctx, Moment{kind: atSeq, seq: at.Seq})
+}
+
 // seq is the position of the last event at or before the moment.
 func (s *Session) seq(ctx context.Context, m Moment) (uint64, error) {
 	p, err := s.Position(ctx, m)

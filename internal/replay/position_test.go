@@ -123,10 +123,10 @@ func TestUnseen(t *testing.T) {
 		seenAt(140, "recorder", &eventpb.Mark{Text: "end"}),
 	)
 	for text, want := range map[string][]string{
-		"+0s":  {"bpfmap had not seen everything once since 1970-01-01T00:01:40Z", "kube had not seen everything once since 1970-01-01T00:01:40Z"},
+		"+0s":  {"not yet read as a whole since the recorder started: bpfmap, kube"},
 		"+5s":  nil,
-		"+12s": {"kube did not see all between 1970-01-01T00:01:50Z and 1970-01-01T00:02:00Z (source down: no route) [seq:5]", "kube was down since 1970-01-01T00:01:50Z: no route"},
-		"+25s": {"bpfmap did not see all between 1970-01-01T00:01:54Z and 1970-01-01T00:02:09Z (late) [seq:7]"},
+		"+12s": {"kube did not see all between 1970-01-01T00:01:50.000Z and 1970-01-01T00:02:00.000Z (source down: no route) [seq:5]", "kube was down since 1970-01-01T00:01:50.000Z: no route"},
+		"+25s": {"bpfmap did not see all between 1970-01-01T00:01:54.000Z and 1970-01-01T00:02:09.000Z (late) [seq:7]"},
 		"":     nil,
 	} {
 		p, err := s.Position(t.Context(), moment(t, text))
