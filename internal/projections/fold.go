@@ -1,22 +1,9 @@
 package projections
 
 import (
-	"fmt"
-
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
-	"google.golang.org/protobuf/proto"
 )
-
-// ApplyRecord folds one stored event, given as its bytes and its position.
-func (s *State) ApplyRecord(seq uint64, data []byte) error {
-	e := &eventpb.Event{}
-	if err := proto.Unmarshal(data, e); err != nil {
-		return fmt.Errorf("decode event at seq %d: %w", seq, err)
-	}
-	s.Apply(seq, e)
-	return nil
-}
 
 // Apply folds one event at its position. A position that was folded already changes nothing. The event belongs
 // to the state afterwards.
@@ -62,24 +49,35 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 	default:
 		s.Unknown++
 	}
-	s.observeBaseline()
+	switch e.Body.(type) {
+	case *eventpb.Event_Flows, *eventpb.Event_AgentEvents, *eventpb.Event_Log, *eventpb.Event_Agent, *eventpb.Event_Host, *eventpb.Event_Probe:
+		// They say nothing of Services' backends, and are most events.
+	default:
+		s.observeBaseline()
+	}
 }
 
 // applySession is a start of the recorder: every source begins anew, and what they knew stays until each has
 // its snapshot.
 func (s *State) applySession(b *eventpb.Session) {
-	s.Recorder, s.Profile = b, nil
-	if b.ProfileYaml != "" {
-		// A profile that this version cannot read makes no lab files; the event stays.
-		if p, err := profile.Parse([]byte(b.ProfileYaml)); err == nil {
-			s.Profile = p
-		}
-	}
+	s.Recorder, s.Profile = b, profileOf(b)
 	for _, name := range b.Sources {
 		src := s.source(name)
 		src.State, src.Error, src.SinceNs = eventpb.SourceState_SOURCE_STATE_STARTING, "", s.SeenNs
 		src.epoch++
 	}
+}
+
+// profileOf returns the profile of a start, nil without one. One that this version cannot read makes no lab files.
+func profileOf(b *eventpb.Session) *profile.Profile {
+	if b.GetProfileYaml() == "" {
+		return nil
+	}
+	p, err := profile.Parse([]byte(b.ProfileYaml))
+	if err != nil {
+		return nil
+	}
+	return p
 }
 
 func (s *State) applyStatus(name string, b *eventpb.SourceStatus) {

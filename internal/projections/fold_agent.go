@@ -1,7 +1,9 @@
 package projections
 
 import (
+	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
@@ -78,9 +80,14 @@ func (a Agent) device(endpointID string) (name string, ifindex int32, ok bool) {
 	return e.Status.Networking.Name, e.Status.Networking.Index, ok
 }
 
-// backendCount returns how many backends the agent lists for a Service's ClusterIP frontend at a port.
+// backendCount returns how many backends the agent lists for a Service's ClusterIP frontend at a port: of several
+// (one for each address family) the first by the agent's key.
 func (a Agent) backendCount(namespace, name string, port int32) (int, bool) {
-	for key := range a["service"] {
+	quoted := []byte(strconv.Quote(name)) // most Services are not looked at further than this
+	for _, key := range sortedNames(a["service"]) {
+		if !bytes.Contains(a["service"][key].Json, quoted) {
+			continue
+		}
 		var v struct {
 			Spec struct {
 				Flags struct{ Name, Namespace, Type string } `json:"flags"`

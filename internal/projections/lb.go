@@ -24,13 +24,14 @@ type backendKey struct {
 	id uint32
 }
 
-// Frontend is one address of a Service, with what slot 0 says of it and the backend id of each other slot.
+// Frontend is one address of a Service, with what slot 0 says of it and the backend id of each other slot. It is
+// made of the entries that are in the map, never of their order or of those that were.
 type Frontend struct {
 	Address netip.AddrPort
 	Proto   cilium.Proto
 	Scope   uint8
+	Head    bool   // slot 0 is there; without it ID, Count and Flags are not known
 	ID      uint16 // rev-NAT id, which is the agent's Service id
-	Head    bool   // slot 0 is there
 	Count   uint16
 	Flags   cilium.ServiceFlags
 	Slots   map[uint16]uint32
@@ -48,7 +49,7 @@ func (l *LB) addService(key, value []byte) {
 	k := frontendKey{e.Frontend, e.Proto, e.Scope}
 	f := l.frontends[k]
 	if f == nil {
-		f = &Frontend{Address: e.Frontend, Proto: e.Proto, Scope: e.Scope, ID: e.RevNAT, Slots: map[uint16]uint32{}}
+		f = &Frontend{Address: e.Frontend, Proto: e.Proto, Scope: e.Scope, Slots: map[uint16]uint32{}}
 		l.frontends[k] = f
 	}
 	if e.Head() {
@@ -70,7 +71,7 @@ func (l *LB) removeService(key, zeros []byte) {
 		return
 	}
 	if e.Head() {
-		f.Head, f.Count = false, 0
+		f.Head, f.ID, f.Count, f.Flags = false, 0, 0, 0
 	} else {
 		delete(f.Slots, e.Slot)
 	}

@@ -391,8 +391,11 @@ type TapeKeyframe struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Seq         uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
 	FoldVersion uint32                 `protobuf:"varint,2,opt,name=fold_version,json=foldVersion,proto3" json:"fold_version,omitempty"`
-	// One zstd frame.
-	State         []byte `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// A State, as one zstd frame.
+	State []byte `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// In a session's folder: the journal's identity, and the id of the event at seq, to know it again. Empty on a tape.
+	Journal       string `protobuf:"bytes,4,opt,name=journal,proto3" json:"journal,omitempty"`
+	EventId       string `protobuf:"bytes,5,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -446,6 +449,20 @@ func (x *TapeKeyframe) GetState() []byte {
 		return x.State
 	}
 	return nil
+}
+
+func (x *TapeKeyframe) GetJournal() string {
+	if x != nil {
+		return x.Journal
+	}
+	return ""
+}
+
+func (x *TapeKeyframe) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
 }
 
 // TapeIndex says where things are. The columns of a table have the same length; each value but a size is the
@@ -613,11 +630,13 @@ const file_events_v1_tape_proto_rawDesc = "" +
 	"\n" +
 	"TapeRecord\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x14\n" +
-	"\x05event\x18\x02 \x01(\fR\x05event\"Y\n" +
+	"\x05event\x18\x02 \x01(\fR\x05event\"\x8e\x01\n" +
 	"\fTapeKeyframe\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12!\n" +
 	"\ffold_version\x18\x02 \x01(\rR\vfoldVersion\x12\x14\n" +
-	"\x05state\x18\x03 \x01(\fR\x05state\"\xb7\x02\n" +
+	"\x05state\x18\x03 \x01(\fR\x05state\x12\x18\n" +
+	"\ajournal\x18\x04 \x01(\tR\ajournal\x12\x19\n" +
+	"\bevent_id\x18\x05 \x01(\tR\aeventId\"\xb7\x02\n" +
 	"\tTapeIndex\x12\x1b\n" +
 	"\tframe_seq\x18\x01 \x03(\x04R\bframeSeq\x12\x19\n" +
 	"\bframe_ns\x18\x02 \x03(\x04R\aframeNs\x12!\n" +

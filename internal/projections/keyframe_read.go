@@ -1,0 +1,137 @@
+package projections
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tapedeck-io/tapedeck/internal/cilium"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// UnmarshalState decodes what Marshal of the same FoldVersion made. Folding goes on from there as if it had come
+// from the start.
+func UnmarshalState(b []byte) (*State, error) {
+	m := &eventpb.State{}
+	if err := proto.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	s := NewState()
+	s.Seq, s.SeenNs, s.FirstSeen, s.Flows, s.Unknown = m.Seq, m.SeenNs, m.FirstNs, m.Flows, m.Unknown
+	s.Session, s.Node = m.Session, m.Node
+	s.Recorder, s.Profile = m.Recorder, profileOf(m.Recorder)
+	for _, src := range m.Sources {
+		s.Sources[src.Name] = sourceFrom(src)
+	}
+	s.Kube, s.kubePending = kubeFrom(m.Kube), kubeFrom(m.KubePending)
+	for _, list := range m.Agent {
+		s.Agent.apply(list)
+	}
+	if m.Host != nil {
+		s.Host.apply(0, m.Host)
+	}
+	for _, p := range m.PodSockets {
+		s.Host.PodSockets[Name{p.Namespace, p.Pod}] = &podSockets{p.PodUid, p.Sockets, p.Epoch}
+	}
+	for _, l := range m.Logs {
+		s.Logs[Name{l.Namespace, l.Pod}] = &Log{PodUID: l.PodUid, ContainerID: l.ContainerId, LastNs: l.LastNs, Peer: l.Peer}
+	}
+	for _, p := range m.Probes {
+		s.Probes[p.Name] = p
+	}
+	for _, mark := range m.Marks {
+		s.Marks = append(s.Marks, Mark{mark.Seq, mark.SeenNs, mark.Text})
+	}
+	var err error
+	if s.Baseline, err = baselineFrom(m.Baseline); err != nil {
+		return nil, fmt.Errorf("decode state: baseline: %w", err)
+	}
+	for _, known := range m.Maps {
+		if err := s.restoreMap(known); err != nil {
+			return nil, fmt.Errorf("decode state: map %s: %w", known.Map, err)
+		}
+	}
+	return s, nil
+}
+
+func sourceFrom(m *eventpb.SourceKnown) *Source {
+	src := &Source{State: m.State, Error: m.Error, SinceNs: m.SinceNs, Events: m.Events, Gaps: m.Gaps, epoch: m.Epoch}
+	if g := m.LastGap; g != nil {
+		src.LastGap = &Gap{g.FromNs, g.ToNs, g.Reason, g.Count, g.Detail}
+	}
+	return src
+}
+
+func kubeFrom(lists []*eventpb.KubeObjects) map[eventpb.Kind]kubeObjects {
+	all := make(map[eventpb.Kind]kubeObjects, len(lists))
+	for _, list := range lists {
+		objects := make(kubeObjects, len(list.Objects))
+		for _, o := range list.Objects {
+			objects[Name{o.Namespace, o.Name}] = o
+		}
+		all[list.Kind] = objects
+	}
+	return all
+}
+
+// restoreMap makes a map of its bytes, and what is decoded of it.
+func (s *State) restoreMap(known *eventpb.MapKnown) error {
+	layout, ok := cilium.Lookup(known.Map, known.KeySize, known.ValueSize)
+	m := &Map{Name: known.Map, Kind: layout.Kind, MapID: known.MapId, MaxEntries: known.MaxEntries, Type: known.Type,
+		KeySize: known.KeySize, ValueSize: known.ValueSize, Readable: ok && known.Readable, epoch: known.Epoch}
+	var err error
+	if m.Entries, err = splitEntries(m, known.Entries); err != nil {
+		return err
+	}
+	if known.HasPending {
+		if m.pending, err = splitEntries(m, known.Pending); err != nil {
+			return err
+		}
+	}
+	s.Maps[m.Name] = m
+	switch m.Kind {
+	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6:
+		for k, v := range m.Entries {
+			s.added(m, []byte(k), []byte(v))
+		}
+	}
+	return nil
+}
+
+var errEntries = errors.New("bytes are no whole entries")
+
+// splitEntries makes parts of one string, so that a large map costs no allocation for each entry.
+func splitEntries(m *Map, b []byte) (map[string]string, error) {
+	key, size := int(m.KeySize), int(m.KeySize)+int(m.ValueSize)
+	if len(b) == 0 {
+		return map[string]string{}, nil
+	}
+	if key == 0 || len(b)%size != 0 {
+		return nil, errEntries
+	}
+	entries := make(map[string]string, len(b)/size)
+	for all := string(b); all != ""; all = all[size:] {
+		entries[all[:key]] = all[key:size]
+	}
+	return entries, nil
+}
+
+func baselineFrom(m *eventpb.BaselineKnown) (*Baseline, error) {
+	if m == nil {
+		return nil, nil
+	}
+	b := &Baseline{ServiceUID: m.ServiceUid, ServiceID: uint16(m.ServiceId), Pods: m.Pods}
+	var err error
+	if b.Frontend, err = netip.ParseAddrPort(m.Frontend); err != nil {
+		return nil, err
+	}
+	for _, text := range m.Backends {
+		a, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return nil, err
+		}
+		b.Backends = append(b.Backends, a)
+	}
+	return b, nil
+}
