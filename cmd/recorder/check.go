@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
+	"github.com/tapedeck-io/tapedeck/internal/term"
 )
 
 // errChecked says that check found something missing, and has printed it.
@@ -36,10 +37,10 @@ func checkCommand() *cobra.Command {
 			if f.Err != nil {
 				missing = true
 				// The sentence names the thing itself.
-				fmt.Fprintf(w, "MISSING\t%s\t%s\n", f.Source, printable(f.Err.Error()))
+				fmt.Fprintf(w, "MISSING\t%s\t%s\n", f.Source, term.Printable(f.Err.Error()))
 				continue
 			}
-			fmt.Fprintf(w, "ok\t%s\t%s\t%s\n", f.Source, printable(f.Thing), printable(f.Seen))
+			fmt.Fprintf(w, "ok\t%s\t%s\t%s\n", f.Source, term.Printable(f.Thing), term.Printable(f.Seen))
 		}
 		if err := w.Flush(); err != nil {
 			return err

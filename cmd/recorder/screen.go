@@ -9,7 +9,8 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
-	"golang.org/x/term"
+	"github.com/tapedeck-io/tapedeck/internal/term"
+	xterm "golang.org/x/term"
 )
 
 // screen shows on a terminal which of the lab's files are complete and what the others wait for. It draws over
@@ -24,7 +25,7 @@ type screen struct {
 
 func newScreen(f *os.File, out string) *screen {
 	return &screen{w: f, out: out, width: func() int {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		if width, _, err := xterm.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}
 		return 80
@@ -77,7 +78,7 @@ func cut(text string, width int) string {
 
 func (s *screen) draw(v sessionJSON) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "recording node %s into %s (Ctrl-C stops)\n\n", printable(v.Node), s.out)
+	fmt.Fprintf(&b, "recording node %s into %s (Ctrl-C stops)\n\n", term.Printable(v.Node), s.out)
 	for _, f := range v.Files {
 		mark := map[string]string{"complete": "✔", "stale": "!", "waiting": "…", "absent": "·"}[f.Status]
 		fmt.Fprintf(&b, "  %s step %d  %-14s %s\n", mark, f.Step, f.File, fileText(f.Status, f.WaitsFor))
@@ -91,7 +92,7 @@ func (s *screen) draw(v sessionJSON) string {
 	b.WriteString("\n")
 	for _, src := range v.Sources {
 		if src.Error != "" {
-			fmt.Fprintf(&b, "    %s: %s\n", src.Source, printable(src.Error))
+			fmt.Fprintf(&b, "    %s: %s\n", src.Source, term.Printable(src.Error))
 		}
 	}
 	return b.String()
@@ -101,22 +102,12 @@ func fileText(status string, waits []string) string {
 	if len(waits) == 0 {
 		return status
 	}
-	text := "waits for " + printable(waits[0])
+	text := "waits for " + term.Printable(waits[0])
 	if status == "stale" {
-		text = "rests on " + printable(waits[0])
+		text = "rests on " + term.Printable(waits[0])
 	}
 	if more := len(waits) - 1; more > 0 {
 		text += fmt.Sprintf(" (+%d)", more)
 	}
 	return text
-}
-
-// printable keeps names and errors from foreign places from steering the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return '�'
-		}
-		return r
-	}, s)
 }
