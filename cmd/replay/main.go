@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(infoCommand(), rebuildCommand(), reportCommand())
-	root.AddCommand(stateCommand())
+	root.AddCommand(stateCommand(), diffCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
