@@ -22,7 +22,7 @@ var may = map[string][]string{
 	"sources/probe":  {"events", "sources", "profile"},
 	"projections":    {"events", "cilium", "profile"},
 	"recorder":       {"events", "journal", "projections", "profile", "sources"},
-	"replay":         {"events", "journal", "projections", "recorder", "cilium", "term"},
+	"replay":         {"events", "journal", "projections", "recorder", "cilium", "term", "replay", "sources/hubble"},
 }
 
 func allowed(pkg string) []string {

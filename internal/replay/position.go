@@ -65,7 +65,14 @@ func (s *Session) outside(m Moment, before bool) error {
 	if before {
 		what = "before its start"
 	}
-	return fmt.Errorf("moment %s is %s: the session is from %s (seq:%d) to %s (seq:%d)", m, what, clock(h.FirstNs), h.FirstSeq, clock(h.LastNs), h.LastSeq)
+	err := fmt.Errorf("moment %s is %s: the session is from %s (seq:%d) to %s (seq:%d)", m, what, clock(h.FirstNs), h.FirstSeq, clock(h.LastNs), h.LastSeq)
+	return outsideError{err, before}
+}
+
+// outsideError says that a moment is before the session's start, else after its end.
+type outsideError struct {
+	error
+	before bool
 }
 
 // time is the moment's time, inside the session.
