@@ -41,7 +41,8 @@ func (t *Tape) SeqAt(timeNs int64) (uint64, error) {
 }
 
 // Keyframe returns the state of the last keyframe at or before position at, and the version of the fold that made
-// it; ok is false when there is none. One that cannot be read is an error: the state can be had from the start.
+// it; ok is false when there is none. One that cannot be read is an error beside its position: the state can be had
+// from an earlier one, or from the start.
 func (t *Tape) Keyframe(at uint64) (seq uint64, version uint32, state []byte, ok bool, err error) {
 	k, found := t.index.keyframeOf(at)
 	if !found {
@@ -56,7 +57,7 @@ func (t *Tape) Keyframe(at uint64) (seq uint64, version uint32, state []byte, ok
 	}
 	if err != nil {
 		cause := fmt.Errorf("%w: keyframe at byte %d: %w", ErrDamaged, k.offset, err)
-		return 0, 0, nil, false, t.trouble(cause, "use another copy, or pack the session again")
+		return k.seq, 0, nil, false, t.trouble(cause, "use another copy, or pack the session again")
 	}
 	return m.Seq, m.FoldVersion, state, true, nil
 }

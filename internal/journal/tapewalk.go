@@ -48,7 +48,7 @@ func (t *Tape) step(off int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if n := len(t.index.keyframes); m.Seq > t.index.lastSeq || n > 0 && m.Seq < t.index.keyframes[n-1].seq {
+		if n := len(t.index.keyframes); len(t.index.frames) > 0 && m.Seq > t.index.lastSeq || n > 0 && m.Seq < t.index.keyframes[n-1].seq {
 			return 0, fmt.Errorf("keyframe of %d at %d", m.Seq, t.index.lastSeq)
 		}
 		t.index.keyframes = append(t.index.keyframes, keyframeAt{m.Seq, off})

@@ -74,7 +74,7 @@ func (t *TapeWriter) Write(r Record) error {
 	if len(r.Data) > MaxEvent {
 		return fmt.Errorf("%w: record %d has %d bytes", ErrTooBig, r.Seq, len(r.Data))
 	}
-	if r.Seq <= t.seq {
+	if n := len(t.index.keyframes); r.Seq <= t.seq || t.seq == 0 && n > 0 && r.Seq <= t.index.keyframes[n-1].seq {
 		return fmt.Errorf("write tape: position %d after %d", r.Seq, t.seq)
 	}
 	if len(t.frame) > 0 && len(t.frame)+len(r.Data)+32 > frameTarget {
@@ -104,9 +104,10 @@ func (t *TapeWriter) flush() error {
 }
 
 // Keyframe adds what was known after the record at seq, which is written already; version is that of the fold
-// that made state.
+// that made state. Before the first record it says what was known before it, where records before it are gone.
 func (t *TapeWriter) Keyframe(seq uint64, version uint32, state []byte) error {
-	if n := len(t.index.keyframes); seq > t.seq || n > 0 && seq < t.index.keyframes[n-1].seq {
+	n, begun := len(t.index.keyframes), t.seq > 0
+	if n > 0 && seq < t.index.keyframes[n-1].seq || begun && seq > t.seq {
 		return fmt.Errorf("write tape: keyframe of %d at %d", seq, t.seq)
 	}
 	if len(state) > maxKeyframe {

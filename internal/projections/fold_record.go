@@ -22,6 +22,20 @@ func (s *State) ApplyRecord(seq uint64, data []byte) error {
 	return nil
 }
 
+// FoldCost tells how much work it is to fold a stored event, as the bytes of flows that take as long: those are only
+// counted.
+func FoldCost(data []byte) int {
+	switch _, num, _ := cutBody(data); num {
+	case bodyFlows, bodyAgentEvent:
+		return len(data)
+	default:
+		return otherCost * len(data)
+	}
+}
+
+// otherCost is measured: a byte of a map's change costs about that many bytes of flows.
+const otherCost = 3
+
 // The numbers of Event's bodies, and of the flows in Flows.
 const (
 	firstBody      = 16
@@ -29,6 +43,19 @@ const (
 	bodyAgentEvent = 22
 	fieldFlow      = 3
 )
+
+// Decode decodes an event less its flows or agent events, if it is a batch of those: it then has the body of an empty
+// batch of agent events.
+func Decode(data []byte) (*eventpb.Event, error) {
+	e, _, err := decodeForFold(data)
+	return e, err
+}
+
+// FromHubble says that a stored event is a batch of flows or agent events.
+func FromHubble(data []byte) bool {
+	_, num, _ := cutBody(data)
+	return num == bodyFlows || num == bodyAgentEvent
+}
 
 // decodeForFold decodes an event less what the fold only counts: a batch of flows comes without its flows, as an
 // empty one of agent events, and beside it how many they are. Most of a tape is flows, and to decode them would take

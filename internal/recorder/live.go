@@ -19,6 +19,7 @@ type live struct {
 	folder  *projections.Folder
 	log     *slog.Logger
 	shown   func([]projections.File, *projections.State) // after each render; may be nil
+	keys    *keeper
 
 	failing string // the write error that was said already
 }
@@ -74,13 +75,16 @@ func (l *live) loop(batches <-chan []journal.Record, stopAt <-chan uint64) {
 		}
 	}
 	l.render()
+	l.keys.last(l.state)
 }
 
 func (l *live) fold(batch []journal.Record) {
 	for _, r := range batch {
 		if err := l.state.ApplyRecord(r.Seq, r.Data); err != nil {
 			l.log.Error("event left out", "error", err)
+			continue
 		}
+		l.keys.folded(r, l.state)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
-	"google.golang.org/protobuf/proto"
+	"github.com/tapedeck-io/tapedeck/internal/projections"
 )
 
 // Pack writes the session in dir to one file: through its recorder while that runs, else from its journal.
@@ -29,11 +29,12 @@ func packTo(ctx context.Context, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(packer(j)(ctx, w), j.Close(context.WithoutCancel(ctx)))
+	keys := keyframesOf(dir, j, nil)
+	return errors.Join(packer(j, keys)(ctx, w), j.Close(context.WithoutCancel(ctx)))
 }
 
 // packer writes the journal as it is now.
-func packer(j *journal.Journal) func(context.Context, io.Writer) error {
+func packer(j *journal.Journal, keys keyframes) func(context.Context, io.Writer) error {
 	return func(ctx context.Context, w io.Writer) error {
 		first, last, err := j.Bounds()
 		if err != nil {
@@ -47,7 +48,15 @@ func packer(j *journal.Journal) func(context.Context, io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := j.Read(ctx, first, last, tape.Write); err != nil {
+		p := NewPacker(tape)
+		if first > 1 {
+			// The beginning is retired. Without a keyframe the tape has the events only.
+			p.Resume(keys.oldest(ctx, first-1))
+		}
+		if err := j.Read(ctx, first, last, p.Write); err != nil {
+			return err
+		}
+		if err := p.Finish(); err != nil {
 			return err
 		}
 		return tape.Close()
@@ -58,8 +67,8 @@ func packer(j *journal.Journal) func(context.Context, io.Writer) error {
 func tapeHeader(ctx context.Context, j *journal.Journal, first, last uint64) (*eventpb.TapeHeader, error) {
 	h := &eventpb.TapeHeader{ToolVersion: Version, SessionId: j.Session(), FirstSeq: first, LastSeq: last, Redaction: redaction}
 	err := j.Read(ctx, first, last, func(r journal.Record) error {
-		e := &eventpb.Event{}
-		if err := proto.Unmarshal(r.Data, e); err != nil {
+		e, err := projections.Decode(r.Data)
+		if err != nil {
 			return err
 		}
 		if h.FirstNs == 0 {

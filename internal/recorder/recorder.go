@@ -32,6 +32,7 @@ type Options struct {
 	Aim         Aim
 	FromTape    string
 	Speed       float64
+	Keyframes   int // fold so much between keyframes, in bytes of flows; 0 chooses
 	Log         *slog.Logger
 	Shown       func([]projections.File, *projections.State) // after each render; may be nil
 }
@@ -55,19 +56,21 @@ func Run(ctx context.Context, o Options) (err error) {
 	open := context.WithoutCancel(ctx)
 	defer func() { err = errors.Join(err, j.Close(open)) }()
 
-	past, err := recall(ctx, j)
+	keys := keyframesOf(o.Session, j, o.Log)
+	past, err := recall(ctx, j, keys)
 	if err != nil {
 		return fmt.Errorf("read the session's journal: %w", err)
 	}
 	if past.state.Seq > 0 {
 		o.Log.Info("going on with a session", "session", j.Session(), "events", past.state.Seq)
 	}
-	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown}
-	return work(ctx, open, o, j, past, l)
+	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown, keys: newKeeper(keys, past.state, o.Keyframes)}
+	return work(ctx, open, o, past, l)
 }
 
 // work runs the sources (or the tape), the fold and the control socket together.
-func work(ctx, open context.Context, o Options, j *journal.Journal, past *past, l *live) error {
+func work(ctx, open context.Context, o Options, past *past, l *live) error {
+	j := l.journal
 	start, list := past.start(o)
 	feed := func(ctx context.Context) error {
 		if err := j.Emitter(Self)(open, start...); err != nil {
@@ -79,7 +82,7 @@ func work(ctx, open context.Context, o Options, j *journal.Journal, past *past, 
 	if o.FromTape != "" {
 		feed = func(ctx context.Context) error { return play(ctx, o, j) }
 	}
-	c := &control{emit: j.Emitter(Self), pack: packer(j), log: o.Log}
+	c := &control{emit: j.Emitter(Self), pack: packer(j, l.keys.keyframes), log: o.Log}
 	g, ctx := errgroup.WithContext(ctx)
 	aside, stopAside := context.WithCancel(ctx)
 	g.Go(func() error { return c.serve(aside, o.Session) })

@@ -60,7 +60,10 @@ func (s *Session) State(ctx context.Context, m Moment) (*projections.State, erro
 	if err != nil {
 		return nil, err
 	}
-	st := projections.NewState()
-	err = s.Tape.Read(ctx, 0, seq, func(r journal.Record) error { return st.ApplyRecord(r.Seq, r.Data) })
+	st, err := s.nearest(seq)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Tape.Read(ctx, st.Seq+1, seq, func(r journal.Record) error { return st.ApplyRecord(r.Seq, r.Data) })
 	return st, err
 }
