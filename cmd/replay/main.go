@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	root.AddCommand(infoCommand(), rebuildCommand(), reportCommand())
 	root.AddCommand(stateCommand(), diffCommand())
-	root.AddCommand(eventsCommand())
+	root.AddCommand(eventsCommand(), verifyCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
