@@ -86,8 +86,7 @@ func (z *zeroes) Read(p []byte) (int, error) {
 }
 
 func TestALongLineCostsNoMemory(t *testing.T) {
-	s := newSplitter(&zeroes{left: 256 << 20})
-	allocs := testing.AllocsPerRun(1, func() { _, _, _ = s.next() })
+	allocs := testing.AllocsPerRun(1, func() { _, _, _ = newSplitter(&zeroes{left: 256 << 20}).next() })
 	if allocs > 20 {
 		t.Errorf("%v allocations, want a few", allocs)
 	}
