@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 )
 
 // fakeAPI speaks list and watch as the API server does: one revision for all, a history that can be compacted,
@@ -28,7 +31,6 @@ type fakeAPI struct {
 	wake      chan struct{}                        // closed at every change
 	cut       chan struct{}                        // closed to end the open watches
 	lists     map[string]int
-	watching  map[string]int
 	status    map[string]int // plural: answer requests with this code
 	inStream  bool           // say 410 as an ERROR event instead of a status
 }
@@ -52,7 +54,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	t.Helper()
 	f := &fakeAPI{
 		revision: 100, objects: map[string]map[string]map[string]any{}, wake: make(chan struct{}), cut: make(chan struct{}),
-		lists: map[string]int{}, watching: map[string]int{}, status: map[string]int{},
+		lists: map[string]int{}, status: map[string]int{},
 	}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(func() { f.breakWatches(); f.Close() })
@@ -127,10 +129,11 @@ func (f *fakeAPI) breakWatches() {
 
 // offline does act while no request gets through and with no watch open.
 func (f *fakeAPI) offline(act func()) {
-	f.answer(http.StatusServiceUnavailable, "services", "pods", "nodes", "endpointslices", "ciliumendpoints")
+	all := slices.Collect(maps.Keys(fakeTypes))
+	f.answer(http.StatusServiceUnavailable, all...)
 	f.breakWatches()
 	act()
-	f.answer(0, "services", "pods", "nodes", "endpointslices", "ciliumendpoints")
+	f.answer(0, all...)
 }
 
 func (f *fakeAPI) answer(status int, plurals ...string) {
@@ -163,7 +166,7 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Unlock()
 	switch {
 	case status != 0:
-		writeStatus(w, status)
+		sourcetest.Refuse(w, status)
 	case r.URL.Query().Get("watch") != "":
 		f.serveWatch(w, r, plural)
 	default:
@@ -198,18 +201,16 @@ func (f *fakeAPI) serveWatch(w http.ResponseWriter, r *http.Request, plural stri
 	gone, inStream, cut := from < f.compacted, f.inStream, f.cut
 	f.mu.Unlock()
 	if gone && !inStream {
-		writeStatus(w, http.StatusGone)
+		sourcetest.Refuse(w, http.StatusGone)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	if gone {
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ERROR", "object": statusObject(http.StatusGone)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ERROR", "object": sourcetest.Refusal(http.StatusGone)})
 		return
 	}
-	f.track(plural, 1)
-	defer f.track(plural, -1)
 	for {
 		f.mu.Lock()
 		wake := f.wake
@@ -235,10 +236,11 @@ func (f *fakeAPI) serveWatch(w http.ResponseWriter, r *http.Request, plural stri
 	}
 }
 
-func (f *fakeAPI) track(plural string, n int) {
+// listed is how often a list was asked for.
+func (f *fakeAPI) listed(plural string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.watching[plural] += n
+	return f.lists[plural]
 }
 
 func nameOf(o map[string]any) string {
@@ -262,18 +264,4 @@ func selected(r *http.Request, o map[string]any) bool {
 	}
 	spec, _ := o["spec"].(map[string]any)
 	return spec["nodeName"] == node
-}
-
-func statusObject(code int) map[string]any {
-	reason := map[int]string{
-		http.StatusGone: "Expired", http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound",
-		http.StatusUnauthorized: "Unauthorized", http.StatusServiceUnavailable: "ServiceUnavailable",
-	}[code]
-	return map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": "fake " + reason}
-}
-
-func writeStatus(w http.ResponseWriter, code int) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(statusObject(code))
 }

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,58 +12,30 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// running is a source under test and what it emitted.
+// running is the source under test, whose events are looked at by kind.
 type running struct {
-	t      *testing.T
-	source *Source
-	events chan *eventpb.Event
-	ready  chan struct{}
-	done   chan error
-	stop   context.CancelFunc
+	*sourcetest.Running
+	t *testing.T
 }
 
 func start(t *testing.T, s *Source) *running {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, source: s, events: make(chan *eventpb.Event, 1000), ready: make(chan struct{}), done: make(chan error, 1), stop: cancel}
-	emit := func(ctx context.Context, list ...*eventpb.Event) error {
-		for _, e := range list {
-			r.events <- e
-		}
-		return ctx.Err()
-	}
-	go func() { r.done <- s.Run(ctx, emit, func() { close(r.ready) }) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case <-r.done:
-		case <-time.After(10 * time.Second):
-			t.Error("Run did not end with its context")
-		}
-	})
-	return r
+	return &running{sourcetest.Run(t, s), t}
 }
 
 // next is the next event of a kind; the others on the way are kept out. Gaps count as every kind's.
 func (r *running) next(kind eventpb.Kind) *eventpb.Event {
 	r.t.Helper()
-	late := time.After(10 * time.Second)
 	for {
-		select {
-		case e := <-r.events:
-			if k := e.GetKube(); k == nil || k.Kind == kind {
-				return e
-			}
-		case err := <-r.done:
-			r.done <- err
-			r.t.Fatalf("the source ended: %v", err)
-		case <-late:
-			r.t.Fatalf("no event of %v", kind)
+		e := r.Next()
+		if k := e.GetKube(); k == nil || k.Kind == kind {
+			return e
 		}
 	}
 }
@@ -113,7 +84,7 @@ func TestListsThenChanges(t *testing.T) {
 	s := New(Config{Kubeconfig: api.kubeconfig(t), Triggers: []sources.Trigger{trigger}})
 	r := start(t, s)
 	r.want(services, "all +shop/web@"+web)
-	<-r.ready
+	r.Ready()
 	<-s.Synced()
 	if got := s.NodeName(); got != "lab" {
 		t.Errorf("node %q, want lab", got)
@@ -144,10 +115,10 @@ func TestListsThenChanges(t *testing.T) {
 func TestEveryKindIsListedBeforeReady(t *testing.T) {
 	api := newFakeAPI(t)
 	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
-	<-r.ready
+	r.Ready()
 	got := map[string]bool{}
-	for len(r.events) > 0 {
-		k := (<-r.events).GetKube()
+	for _, e := range r.Emitted() {
+		k := e.GetKube()
 		got[k.Kind.String()] = k.Complete
 	}
 	want := map[string]bool{"KIND_SERVICE": true, "KIND_ENDPOINT_SLICE": true, "KIND_POD": true, "KIND_NODE": true, "KIND_CILIUM_ENDPOINT": true}
@@ -168,7 +139,7 @@ func TestRelistDropsWhatIsGone(t *testing.T) {
 			s := New(Config{Kubeconfig: api.kubeconfig(t)})
 			r := start(t, s)
 			r.next(services)
-			<-r.ready
+			r.Ready()
 			web := api.put("services", serviceJSON("web", 81))
 			r.want(services, "+shop/web@"+web)
 			from, before := api.revision, time.Now()
@@ -185,7 +156,7 @@ func TestRelistDropsWhatIsGone(t *testing.T) {
 				t.Errorf("gap from %d to %d, want it to start after %d", g.FromNs, g.ToNs, before.UnixNano())
 			}
 			r.want(services, "all +shop/web@"+web)
-			waitFor(t, func() bool { return s.Object(services, "shop", "old") == nil })
+			sourcetest.Until(t, func() bool { return s.Object(services, "shop", "old") == nil })
 		})
 	}
 }
@@ -205,14 +176,14 @@ func TestBrokenWatchResumes(t *testing.T) {
 	api.put("services", serviceJSON("web", 80))
 	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
 	r.next(services)
-	<-r.ready
+	r.Ready()
 	web := api.put("services", serviceJSON("web", 81))
 	r.want(services, "+shop/web@"+web)
 	api.breakWatches()
 	db := api.put("services", serviceJSON("db", 1))
 	r.want(services, "+shop/db@"+db)
-	if api.lists["services"] != 1 {
-		t.Errorf("%d lists of services, want 1", api.lists["services"])
+	if n := api.listed("services"); n != 1 {
+		t.Errorf("%d lists of services, want 1", n)
 	}
 }
 
@@ -222,10 +193,9 @@ func TestUnreachableServerIsTroubleAndTheNextRunLists(t *testing.T) {
 	s := New(Config{Kubeconfig: api.kubeconfig(t)})
 	s.patience = 200 * time.Millisecond
 	r := start(t, s)
-	<-r.ready
+	r.Ready()
 	api.offline(func() {
-		err := <-r.done
-		r.done <- err
+		err := r.Ended()
 		var trouble *events.Trouble
 		if !errors.As(err, &trouble) || trouble.Mend == "" {
 			t.Errorf("Run returned %v, want a Trouble with a mend", err)
@@ -237,7 +207,7 @@ func TestUnreachableServerIsTroubleAndTheNextRunLists(t *testing.T) {
 	api.remove("services", "shop/web")
 	r = start(t, s)
 	r.want(services, "all")
-	waitFor(t, func() bool { return s.Object(services, "shop", "web") == nil })
+	sourcetest.Until(t, func() bool { return s.Object(services, "shop", "web") == nil })
 }
 
 func TestRefusalEndsAtOnce(t *testing.T) {
@@ -246,8 +216,7 @@ func TestRefusalEndsAtOnce(t *testing.T) {
 	s := New(Config{Kubeconfig: api.kubeconfig(t)})
 	s.patience = time.Hour
 	r := start(t, s)
-	err := <-r.done
-	r.done <- err
+	err := r.Ended()
 	if err == nil || !strings.Contains(err.Error(), "grant this user get, list and watch on endpointslices") {
 		t.Errorf("Run returned %v, want it to name the right that is missing", err)
 	}
@@ -258,7 +227,7 @@ func TestClusterWithoutCiliumEndpoints(t *testing.T) {
 	api.answer(http.StatusNotFound, "ciliumendpoints")
 	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
 	r.want(ciliumEP, "all")
-	<-r.ready
+	r.Ready()
 }
 
 func TestOnlyThisNodesPodsAndEndpoints(t *testing.T) {
@@ -274,7 +243,7 @@ func TestOnlyThisNodesPodsAndEndpoints(t *testing.T) {
 	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t), Node: "lab"}))
 	seen := map[eventpb.Kind]string{}
 	for len(seen) < 2 {
-		e := <-r.events
+		e := r.Next()
 		if k := e.GetKube(); k.Kind == pods || k.Kind == ciliumEP {
 			seen[k.Kind] = line(e)
 		}
@@ -286,16 +255,4 @@ func TestOnlyThisNodesPodsAndEndpoints(t *testing.T) {
 	// It leaves for the other node: for this one it is gone.
 	api.put("ciliumendpoints", cep("here", "192.168.96.11"))
 	r.want(ciliumEP, "-shop/here@"+fmt.Sprint(api.revision))
-}
-
-// waitFor polls a condition that another goroutine makes true.
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatal("the condition did not come true")
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"k8s.io/client-go/rest"
 )
 
@@ -20,16 +21,16 @@ import (
 // only, lines with a stamp that is not before sinceTime, to the end or on until the container ends.
 type fakeNode struct {
 	*httptest.Server
-	*fakeCluster
+	*sourcetest.Cluster
 	t *testing.T
 
-	mu       sync.Mutex
-	uid      string
-	runs     []*fakeRun // the last one is the current
-	cut      chan struct{}
-	wake     chan struct{}
-	requests []string
-	status   int // answer everything with this code
+	mu     sync.Mutex
+	uid    string
+	runs   []*fakeRun // the last one is the current
+	cut    chan struct{}
+	wake   chan struct{}
+	pods   int // requests for the pod, answered or not
+	status int // answer everything with this code
 }
 
 type fakeRun struct {
@@ -46,7 +47,7 @@ type fakeLine struct {
 
 func newFakeNode(t *testing.T) *fakeNode {
 	t.Helper()
-	f := &fakeNode{t: t, uid: "uid-1", fakeCluster: newFakeCluster(), cut: make(chan struct{}), wake: make(chan struct{})}
+	f := &fakeNode{t: t, uid: "uid-1", Cluster: sourcetest.NewCluster(), cut: make(chan struct{}), wake: make(chan struct{})}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(func() { f.breakStreams(); f.Close() })
 	return f
@@ -83,7 +84,7 @@ func (f *fakeNode) publish() {
 	}
 	o := &eventpb.KubeObject{Namespace: "shop", Name: "holder", Uid: f.uid, Pod: &eventpb.Pod{Containers: []*eventpb.Container{c}}}
 	f.mu.Unlock()
-	f.set(o)
+	f.Set(o)
 }
 
 func (f *fakeNode) end() {
@@ -96,7 +97,7 @@ func (f *fakeNode) end() {
 // replacePod makes a pod of the same name.
 func (f *fakeNode) replacePod(uid, id string) {
 	f.end()
-	f.set(nil)
+	f.Set()
 	f.mu.Lock()
 	f.uid, f.runs = uid, nil
 	f.mu.Unlock()
@@ -147,25 +148,29 @@ func (f *fakeNode) breakStreams(act ...func()) {
 
 func (f *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	f.requests = append(f.requests, r.Method+" "+r.URL.RequestURI())
+	log := strings.HasSuffix(r.URL.Path, "/log")
+	if !log {
+		f.pods++
+	}
 	status, exists := f.status, len(f.runs) > 0
 	f.mu.Unlock()
 	switch {
 	case status != 0:
-		writeStatus(w, status, "fake")
+		sourcetest.Refuse(w, status)
 	case !exists:
-		writeStatus(w, http.StatusNotFound, "NotFound")
-	case strings.HasSuffix(r.URL.Path, "/log"):
+		sourcetest.Refuse(w, http.StatusNotFound)
+	case log:
 		f.serveLog(w, r)
 	default:
 		f.servePod(w)
 	}
 }
 
-func writeStatus(w http.ResponseWriter, code int, reason string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"fake"}`, code, reason)
+// podRequests is how often the pod was asked for.
+func (f *fakeNode) podRequests() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pods
 }
 
 func (f *fakeNode) servePod(w http.ResponseWriter) {
@@ -193,7 +198,7 @@ func (f *fakeNode) serveLog(w http.ResponseWriter, r *http.Request) {
 	if q.Get("previous") == "true" {
 		if len(f.runs) < 2 {
 			f.mu.Unlock()
-			writeStatus(w, http.StatusBadRequest, "BadRequest")
+			sourcetest.Refuse(w, http.StatusBadRequest)
 			return
 		}
 		run = f.runs[len(f.runs)-2]
@@ -228,38 +233,4 @@ func (f *fakeNode) serveLog(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// fakeCluster is what a kube source would know.
-type fakeCluster struct {
-	mu      sync.Mutex
-	pod     *eventpb.KubeObject
-	changed chan struct{}
-}
-
-func newFakeCluster() *fakeCluster { return &fakeCluster{changed: make(chan struct{})} }
-
-func (c *fakeCluster) set(o *eventpb.KubeObject) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pod = o
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-func (c *fakeCluster) Object(_ eventpb.Kind, namespace, name string) *eventpb.KubeObject {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pod == nil || c.pod.Namespace != namespace || c.pod.Name != name {
-		return nil
-	}
-	return c.pod
-}
-
-func (c *fakeCluster) Objects(eventpb.Kind) []*eventpb.KubeObject { return nil }
-
-func (c *fakeCluster) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
 }

@@ -1,17 +1,16 @@
 package podlog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events"
-	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"go.uber.org/goleak"
 )
 
@@ -20,58 +19,39 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
 }
 
+// running is the source under test, whose events are looked at line by line.
 type running struct {
-	t     *testing.T
-	lines chan string // "id: text", and "gap: detail"
-	ready chan struct{}
-	done  chan error
+	*sourcetest.Running
+	t    *testing.T
+	left []string // lines that were not asked for yet
 }
 
 func start(t *testing.T, s *Source) *running {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, lines: make(chan string, 10000), ready: make(chan struct{}), done: make(chan error, 1)}
-	emit := func(ctx context.Context, list ...*eventpb.Event) error {
-		for _, e := range list {
-			if g := e.GetGap(); g != nil {
-				r.lines <- "gap: " + g.Detail
-			}
-			for _, l := range e.GetLog().GetLines() {
-				r.lines <- e.GetLog().ContainerId + ": " + l.Text
-			}
-		}
-		return ctx.Err()
-	}
-	go func() { r.done <- s.Run(ctx, emit, func() { close(r.ready) }) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case <-r.done:
-		case <-time.After(10 * time.Second):
-			t.Error("Run did not end with its context")
-		}
-	})
-	return r
+	return &running{Running: sourcetest.Run(t, s), t: t}
 }
 
+// want waits for these lines: "id: text", and "gap: detail".
 func (r *running) want(lines ...string) {
 	r.t.Helper()
-	var got []string
-	late := time.After(10 * time.Second)
-	for len(got) < len(lines) {
-		select {
-		case l := <-r.lines:
-			got = append(got, l)
-		case err := <-r.done:
-			r.done <- err
-			r.t.Fatalf("the source ended: %v; it had %q", err, got)
-		case <-late:
-			r.t.Fatalf("got %q, want %q", got, lines)
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("got %q, want %q", r.left, lines)
+		}
+	}()
+	for len(r.left) < len(lines) {
+		e := r.Next()
+		if g := e.GetGap(); g != nil {
+			r.left = append(r.left, "gap: "+g.Detail)
+		}
+		for _, l := range e.GetLog().GetLines() {
+			r.left = append(r.left, e.GetLog().ContainerId+": "+l.Text)
 		}
 	}
-	if d := cmp.Diff(lines, got); d != "" {
-		r.t.Fatal(d)
+	if !slices.Equal(lines, r.left[:len(lines)]) {
+		r.t.FailNow()
 	}
+	r.left = r.left[len(lines):]
 }
 
 // second is a whole second; ns of it follow.
@@ -86,7 +66,7 @@ func TestReadsWhatIsThereThenFollows(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: peer=10.43.141.1:80", "c1: ")
-	<-r.ready
+	r.Ready()
 	n.log(at(2), "more")
 	r.want("c1: more")
 }
@@ -94,7 +74,7 @@ func TestReadsWhatIsThereThenFollows(t *testing.T) {
 func TestReadyWithoutAnyPod(t *testing.T) {
 	n := newFakeNode(t)
 	r := start(t, New(n.config()))
-	<-r.ready
+	r.Ready()
 	n.begin("c1")
 	n.log(at(1), "late")
 	n.publish()
@@ -111,7 +91,7 @@ func TestReconnectRepeatsNothing(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: one", "c1: two", "c1: two again", "c1: three")
-	<-r.ready
+	r.Ready()
 	n.breakStreams(func() {
 		n.log(at(3), "three again") // the stamp of a line that was seen
 		n.log(at(2), "late two")    // stdout and stderr are not in order
@@ -146,7 +126,7 @@ func TestRotationWhileAwayIsAGap(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: one")
-	<-r.ready
+	r.Ready()
 	n.breakStreams(func() {
 		n.rotate()
 		n.log(at(5e9), "after")
@@ -162,7 +142,7 @@ func TestRestartedContainer(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: hello")
-	<-r.ready
+	r.Ready()
 	n.breakStreams(func() {
 		n.log(at(2), "dying")
 		n.begin("c2")
@@ -186,7 +166,7 @@ func TestInstancesThatNobodyReadAreAGap(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: first")
-	<-r.ready
+	r.Ready()
 	n.breakStreams(func() {
 		for i := 2; i <= 4; i++ {
 			n.begin(fmt.Sprint("c", i))
@@ -222,17 +202,13 @@ func TestNewInstancesLogIsNotTakenForTheOldOnes(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: hello")
-	<-r.ready
+	r.Ready()
 	n.breakStreams(func() {
 		n.begin("c2") // nobody was told yet
 		n.log(at(2), "other")
 	})
-	waitFor(t, func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return strings.HasPrefix(n.requests[len(n.requests)-1], "GET /api/v1/namespaces/shop/pods/holder") &&
-			!strings.Contains(n.requests[len(n.requests)-1], "/log")
-	})
+	asked := n.podRequests()
+	sourcetest.Until(t, func() bool { return n.podRequests() > asked })
 	n.publish()
 	r.want("c2: other")
 }
@@ -244,7 +220,7 @@ func TestPodMadeAnew(t *testing.T) {
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: first pod")
-	<-r.ready
+	r.Ready()
 	n.replacePod("uid-2", "d1")
 	n.log(at(2), "second pod")
 	r.want("d1: second pod")
@@ -259,10 +235,9 @@ func TestUnreadableLogIsTroubleAndNothingComesTwice(t *testing.T) {
 	s.patience = 100 * time.Millisecond
 	r := start(t, s)
 	r.want("c1: one")
-	<-r.ready
+	r.Ready()
 	n.breakStreams(func() {
-		err := <-r.done
-		r.done <- err
+		err := r.Ended()
 		var trouble *events.Trouble
 		if !errors.As(err, &trouble) || trouble.Mend == "" {
 			t.Errorf("Run returned %v, want a Trouble with a mend", err)
@@ -296,16 +271,4 @@ func TestCheck(t *testing.T) {
 	check("renew the credentials")
 	s.config.Rest = nil
 	check("name a kubeconfig")
-}
-
-// waitFor polls a condition that another goroutine makes true.
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatal("the condition did not come true")
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

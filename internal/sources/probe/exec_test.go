@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
@@ -99,22 +100,20 @@ func TestCurlWithoutACluster(t *testing.T) {
 }
 
 func TestCheckAsksNothingOfThePod(t *testing.T) {
-	status, reason := 400, "BadRequest"
+	status := http.StatusBadRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
 			t.Error("the check runs a command")
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"x"}`, status, reason)
+		sourcetest.Refuse(w, status)
 	}))
 	defer server.Close()
-	s := New(Config{Rest: &rest.Config{Host: server.URL}, Profile: labProfile(t), Cluster: newFakeCluster()})
+	s := New(Config{Rest: &rest.Config{Host: server.URL}, Profile: labProfile(t), Cluster: sourcetest.NewCluster()})
 	list := s.Check(t.Context())
 	if list[0].Err != nil || list[1].Err != nil || !strings.Contains(list[1].Seen, "curl -s -o /dev/null -m 5") || !strings.Contains(list[1].Seen, "exec") {
 		t.Errorf("findings %v", list)
 	}
-	status, reason = 403, "Forbidden"
+	status = http.StatusForbidden
 	if f := s.Check(t.Context())[1]; f.Err == nil || !strings.Contains(f.Err.Error(), "grant this user get and create on pods/exec in cca-dp") {
 		t.Errorf("finding %v, want the missing right", f)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"go.uber.org/goleak"
 )
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // stage is one probe with a made-up subject and answers, in the bubble's time.
 type stage struct {
-	cluster *fakeCluster
+	cluster *sourcetest.Cluster
 	begin   time.Time
 
 	mu      sync.Mutex
@@ -41,7 +42,7 @@ func code(n int32) func(context.Context, subject) (*eventpb.ProbeResult, error) 
 }
 
 func newStage(t *testing.T, s subject) *stage {
-	g := &stage{cluster: newFakeCluster(), begin: time.Now(), subject: s, answer: code(200), done: make(chan error, 1)}
+	g := &stage{cluster: sourcetest.NewCluster(), begin: time.Now(), subject: s, answer: code(200), done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	g.stop = cancel
 	p := probe{
@@ -82,7 +83,7 @@ func (g *stage) set(s subject, answer func(context.Context, subject) (*eventpb.P
 	g.mu.Lock()
 	g.subject, g.answer = s, answer
 	g.mu.Unlock()
-	g.cluster.notify()
+	g.cluster.Set()
 	synctest.Wait()
 }
 
@@ -209,51 +210,4 @@ func TestWhatCouldNotBeAskedIsAGap(t *testing.T) {
 			"50ms: gap of 50ms: p: request could not be made: exec: no route",
 			"1.55s: gap of 1.55s: p: requests could not be made", "1.55s: 200")
 	})
-}
-
-type fakeCluster struct {
-	mu      sync.Mutex
-	objects map[eventpb.Kind][]*eventpb.KubeObject
-	changed chan struct{}
-}
-
-func newFakeCluster(objects ...*eventpb.KubeObject) *fakeCluster {
-	c := &fakeCluster{changed: make(chan struct{}), objects: map[eventpb.Kind][]*eventpb.KubeObject{}}
-	for _, o := range objects {
-		k := eventpb.Kind_KIND_SERVICE
-		switch {
-		case o.Pod != nil:
-			k = eventpb.Kind_KIND_POD
-		case o.Node != nil:
-			k = eventpb.Kind_KIND_NODE
-		case o.EndpointSlice != nil:
-			k = eventpb.Kind_KIND_ENDPOINT_SLICE
-		}
-		c.objects[k] = append(c.objects[k], o)
-	}
-	return c
-}
-
-func (c *fakeCluster) notify() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-func (c *fakeCluster) Object(kind eventpb.Kind, namespace, name string) *eventpb.KubeObject {
-	for _, o := range c.objects[kind] {
-		if o.Namespace == namespace && o.Name == name {
-			return o
-		}
-	}
-	return nil
-}
-
-func (c *fakeCluster) Objects(kind eventpb.Kind) []*eventpb.KubeObject { return c.objects[kind] }
-
-func (c *fakeCluster) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
 }

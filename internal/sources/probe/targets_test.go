@@ -5,7 +5,7 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
-	"google.golang.org/protobuf/proto"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 )
 
 func labProfile(t *testing.T) *profile.Profile {
@@ -18,7 +18,7 @@ func labProfile(t *testing.T) *profile.Profile {
 }
 
 // lab is what a node has when all of the lab is there. Each of its objects may be changed or dropped by edit.
-func lab(edit func(name string, o *eventpb.KubeObject) *eventpb.KubeObject) *fakeCluster {
+func lab(edit func(name string, o *eventpb.KubeObject) *eventpb.KubeObject) *sourcetest.Cluster {
 	all := map[string]*eventpb.KubeObject{
 		"node": {Name: "lab", Node: &eventpb.Node{InternalIps: []string{"192.168.96.10"}}},
 		"web-np": {Namespace: "cca-dp", Name: "web-np", Uid: "1", Service: &eventpb.Service{
@@ -37,15 +37,13 @@ func lab(edit func(name string, o *eventpb.KubeObject) *eventpb.KubeObject) *fak
 			Service: "web", Endpoints: []*eventpb.Endpoint{{Addresses: []string{"10.42.0.48"}}},
 		}},
 	}
-	c := newFakeCluster()
+	var objects []*eventpb.KubeObject
 	for name, o := range all {
-		if o = edit(name, proto.Clone(o).(*eventpb.KubeObject)); o != nil {
-			for k, list := range newFakeCluster(o).objects {
-				c.objects[k] = append(c.objects[k], list...)
-			}
+		if o = edit(name, o); o != nil {
+			objects = append(objects, o)
 		}
 	}
-	return c
+	return sourcetest.NewCluster(objects...)
 }
 
 func TestSubjects(t *testing.T) {
