@@ -13,7 +13,7 @@ func markCommand() *cobra.Command {
 		Example: `  recorder mark "before the upgrade"`,
 		Args:    oneArg,
 	}
-	session := sessionFlag(c.Flags())
+	session := c.Flags().String("session", defaultSession, "folder of the running session")
 	c.RunE = func(c *cobra.Command, args []string) error { return recorder.Mark(c.Context(), *session, args[0]) }
 	return c
 }

@@ -14,11 +14,15 @@ func packCommand() *cobra.Command {
 		Example: `  recorder pack --session /var/lib/tapedeck/session -o incident.tape`,
 		Args:    noArgs,
 	}
-	session := sessionFlag(c.Flags())
-	out := c.Flags().StringP("output", "o", "", "the tape to write")
+	session := c.Flags().String("session", defaultSession, "folder of the session")
+	out := c.Flags().StringP("output", "o", "", "the tape to write, - for standard output")
+	force := c.Flags().Bool("force", false, "replace the file if it is there")
 	_ = c.MarkFlagRequired("output")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := recorder.Pack(c.Context(), *session, *out); err != nil {
+		if *out == "-" {
+			return recorder.PackTo(c.Context(), *session, c.OutOrStdout())
+		}
+		if err := recorder.Pack(c.Context(), *session, *out, *force); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.ErrOrStderr(), "packed %s\n", *out)

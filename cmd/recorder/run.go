@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
 	"golang.org/x/term"
 )
@@ -37,8 +38,15 @@ func runCommand() *cobra.Command {
 	f.Float64Var(&o.Speed, "speed", 1, "with --from-tape: times the tape's pace")
 	f.StringVar(&format, "log-format", "text", "text or json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if o.Speed <= 0 {
+		switch {
+		case o.Speed <= 0:
 			return misused{errors.New("--speed: want more than 0")}
+		case f.Changed("speed") && o.FromTape == "":
+			return misused{errors.New("--speed: goes with --from-tape")}
+		case o.FromTape != "" && o.Out == "":
+			return misused{errors.New("--from-tape: name a folder for the files with --out")}
+		case o.FromTape != "" && f.Changed("session") && journal.CheckSession(*session) == nil:
+			return misused{fmt.Errorf("--from-tape: %s has a session already; name a new folder with --session", *session)}
 		}
 		if err := a.load(&o); err != nil {
 			return err
@@ -64,7 +72,6 @@ func runCommand() *cobra.Command {
 			return err
 		}
 		o.Log = log
-		log.Info("recording", "session", o.Session, "out", o.Out)
 		if err := recorder.Run(c.Context(), o); err != nil {
 			return err
 		}
@@ -78,7 +85,7 @@ func outFolder(o recorder.Options) string {
 	switch {
 	case o.Out != "":
 		return o.Out
-	case o.Profile != nil && o.Profile.Out != "" && o.FromTape == "":
+	case o.Profile != nil && o.Profile.Out != "":
 		return o.Profile.Out
 	}
 	return defaultOut

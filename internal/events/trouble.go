@@ -1,6 +1,11 @@
 package events
 
-import "strings"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+)
 
 // Trouble is an error that a person can act on: one sentence with the thing, the cause and the mend.
 type Trouble struct {
@@ -21,3 +26,16 @@ func (t *Trouble) Error() string {
 }
 
 func (t *Trouble) Unwrap() error { return t.Cause }
+
+// Cause is what an error of the file system says without its act and path, for a Trouble that names the thing.
+func Cause(err error) error {
+	var path *fs.PathError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &call):
+		return call.Err
+	}
+	return err
+}

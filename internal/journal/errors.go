@@ -12,6 +12,8 @@ var (
 	// ErrRegressed: a reader is further than the journal, which therefore lost its tail or is another one.
 	// What was derived from it must be made again from the start.
 	ErrRegressed = errors.New("journal ends before this position")
+	// ErrNoSession: a folder holds no session.
+	ErrNoSession = errors.New("not a session")
 	// ErrOtherSession: the folder holds another session than the one asked for.
 	ErrOtherSession = errors.New("another session")
 

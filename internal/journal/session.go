@@ -48,3 +48,13 @@ func makeSession(path, want string) (string, error) {
 	}
 	return id, nil
 }
+
+// CheckSession tells whether dir holds a session, without touching it. Its error wraps ErrNoSession, or is why dir
+// cannot be read.
+func CheckSession(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, "session"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNoSession
+	}
+	return events.Cause(err)
+}

@@ -3,6 +3,7 @@ package projections
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -187,7 +188,19 @@ func TestFolderWritesReplacesAndRemoves(t *testing.T) {
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
 		t.Error("ct.json outlived its subject")
 	}
-	// The folder goes: it is made again with the next change.
+	if _, err := OpenFolder(dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second writer of the folder: error %v, want ErrInUse", err)
+	}
+	// Somebody takes a file, then the folder: both come back, changed or not.
+	if err := os.Remove(filepath.Join(dir, "report.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write([]File{a}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, "report.txt")); string(got) != "a\n" {
+		t.Errorf("report.txt %q after it was removed", got)
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -8,40 +8,62 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tapedeck-io/tapedeck/internal/events"
 	"golang.org/x/sys/unix"
 )
 
-// Folder is an output folder. It writes a file when its content changes and removes it when it goes; it knows
-// what it wrote.
+// ErrInUse: another process writes the output folder.
+var ErrInUse = errors.New("another recorder or replay writes it")
+
+// Folder is an output folder, which one process writes at a time. It writes a file when its content changes or the
+// file is gone, and removes it when its subject goes.
 type Folder struct {
 	dir  string
+	lock *os.File
 	last map[string][]byte
 }
 
-// OpenFolder makes the folder and takes files of earlier runs out of it.
+// OpenFolder makes the folder, locks it and takes files of earlier runs out of it. Its error may wrap ErrInUse.
 func OpenFolder(dir string) (*Folder, error) {
-	f := &Folder{dir: dir, last: map[string][]byte{}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make output folder: %w", err)
+		return nil, fmt.Errorf("make it: %w", events.Cause(err))
 	}
-	for _, v := range Views {
-		if err := f.remove(v.File); err != nil {
-			return nil, err
-		}
+	lock, err := os.Open(dir)
+	if err != nil {
+		return nil, events.Cause(err)
 	}
-	// Shows now that it can be written.
-	if err := f.replace("session.json", []byte("{}\n")); err != nil {
-		return nil, err
+	f := &Folder{dir: dir, lock: lock, last: map[string][]byte{}}
+	if err := f.begin(); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
+
+func (f *Folder) begin() error {
+	if err := unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrInUse
+	} else if err != nil {
+		return fmt.Errorf("lock it: %w", err)
+	}
+	if err := unix.Access(f.dir, unix.W_OK|unix.X_OK); err != nil {
+		return err
+	}
+	for _, v := range Views {
+		if err := f.remove(v.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close lets another process write the folder.
+func (f *Folder) Close() error { return f.lock.Close() }
 
 // Write makes the folder hold these files and returns the first error; what could be written is.
 func (f *Folder) Write(files []File) error {
 	var first error
 	for _, file := range files {
-		last, had := f.last[file.Name]
-		if had && bytes.Equal(last, file.Data) && (last == nil) == (file.Data == nil) {
+		if f.holds(file) {
 			continue
 		}
 		act := f.replace
@@ -55,6 +77,16 @@ func (f *Folder) Write(files []File) error {
 		f.last[file.Name] = file.Data
 	}
 	return first
+}
+
+// holds says that the file is as it was written last, and there.
+func (f *Folder) holds(file File) bool {
+	last, had := f.last[file.Name]
+	if !had || !bytes.Equal(last, file.Data) || (last == nil) != (file.Data == nil) {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(f.dir, file.Name))
+	return (err == nil) == (file.Data != nil)
 }
 
 // replace is atomic for readers. There is no fsync: after a crash the files are made again from the journal.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"golang.org/x/sys/unix"
 )
 
 // control is how other commands reach a running recorder: HTTP on a unix socket in the session folder, which
@@ -84,6 +85,9 @@ func (c *control) tape(w http.ResponseWriter, r *http.Request) {
 
 // Mark puts a mark into the session that is being recorded in dir.
 func Mark(ctx context.Context, dir, text string) error {
+	if text == "" || len(text) > maxMark {
+		return fmt.Errorf("mark of %d bytes: want 1 to %d", len(text), maxMark)
+	}
 	return call(ctx, dir, http.MethodPost, "/mark", strings.NewReader(text), io.Discard)
 }
 
@@ -104,11 +108,7 @@ func call(ctx context.Context, dir, method, path string, body io.Reader, out io.
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
-		}
-		return &events.Trouble{Thing: "session " + dir, Cause: fmt.Errorf("%w (%w)", errNotRunning, err), Mend: "start `recorder run` or name the running one's folder with --session"}
+		return unreached(dir, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -117,4 +117,16 @@ func call(ctx context.Context, dir, method, path string, body io.Reader, out io.
 	}
 	_, err = io.Copy(out, resp.Body)
 	return err
+}
+
+// unreached says why the control socket was not.
+func unreached(dir string, err error) error {
+	t := &events.Trouble{Thing: "session " + dir, Cause: errNotRunning, Mend: "start `recorder run`, or name the running one's folder with --session"}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		t.Cause, t.Mend = fs.ErrPermission, "run this as the user who runs the recorder"
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ECONNREFUSED):
+		t.Cause, t.Mend = fmt.Errorf("the recorder did not answer: %w", err), "see the recorder's log"
+	}
+	return t
 }

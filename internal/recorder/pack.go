@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -12,14 +14,37 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 )
 
-// Pack writes the session in dir to one file: through its recorder while that runs, else from its journal.
-func Pack(ctx context.Context, dir, file string) error {
-	return journal.WriteAtomic(file, func(w io.Writer) error { return packTo(ctx, dir, w) })
+// Pack writes the session in dir to a new file: through its recorder while that runs, else from its journal. An
+// existing file is evidence, and is replaced only when replace is true.
+func Pack(ctx context.Context, dir, file string, replace bool) error {
+	if err := checkTarget(file, replace); err != nil {
+		return err
+	}
+	return journal.WriteAtomic(file, func(w io.Writer) error { return PackTo(ctx, dir, w) })
 }
 
-func packTo(ctx context.Context, dir string, w io.Writer) error {
-	if _, err := os.Stat(dir); err != nil {
-		return &events.Trouble{Thing: "session " + dir, Cause: err, Mend: "name the folder given to `recorder run --session`"}
+func checkTarget(file string, replace bool) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(file)); err != nil {
+			return &events.Trouble{Thing: "folder " + filepath.Dir(file), Cause: events.Cause(err), Mend: "make it, or name another file"}
+		}
+		return nil
+	case err != nil:
+		return &events.Trouble{Thing: "file " + file, Cause: events.Cause(err), Mend: "name another"}
+	case !info.Mode().IsRegular():
+		return &events.Trouble{Thing: file, Cause: errors.New("not a file"), Mend: "name one, or - for standard output"}
+	case !replace:
+		return &events.Trouble{Thing: "file " + file, Cause: fs.ErrExist, Mend: "name another, or give --force to replace it"}
+	}
+	return nil
+}
+
+// PackTo writes the session in dir as a tape to w.
+func PackTo(ctx context.Context, dir string, w io.Writer) error {
+	if err := journal.CheckSession(dir); err != nil {
+		return &events.Trouble{Thing: dir, Cause: err, Mend: "name a session's folder, as given to `recorder run --session`"}
 	}
 	err := call(ctx, dir, "GET", "/tape", nil, w)
 	if !errors.Is(err, errNotRunning) {

@@ -2,8 +2,11 @@ package recorder
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"time"
 
+	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"google.golang.org/protobuf/proto"
@@ -56,8 +59,20 @@ func play(ctx context.Context, o Options, j *journal.Journal) error {
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop in the middle
 	}
+	if err = errors.Join(err, flush()); err != nil {
+		return err
+	}
+	return tape.Torn() // what is whole was played
+}
+
+// checkTape opens the tape and closes it, before anything is touched.
+func checkTape(path string) error {
+	tape, err := journal.OpenTape(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &events.Trouble{Thing: "tape " + path, Cause: fs.ErrNotExist, Mend: "name a tape made by `recorder pack`"}
+	}
 	if err != nil {
 		return err
 	}
-	return flush()
+	return tape.Close()
 }

@@ -40,13 +40,11 @@ type Options struct {
 // Run records until ctx ends, or plays a tape to its end. On return the journal is closed and the output folder
 // shows its last position.
 func Run(ctx context.Context, o Options) (err error) {
-	folder, err := projections.OpenFolder(o.Out)
-	if err != nil {
-		return &events.Trouble{Thing: "output folder " + o.Out, Cause: err, Mend: "name one that can be written with --out"}
-	}
 	node := ""
 	if o.FromTape == "" {
 		node = o.Aim.resolveNode(ctx, o.Log)
+	} else if err := checkTape(o.FromTape); err != nil {
+		return err
 	}
 	j, err := journal.Open(o.Session, journal.Options{Sync: o.Sync, Node: node, Logger: o.Log})
 	if err != nil {
@@ -64,6 +62,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if past.state.Seq > 0 {
 		o.Log.Info("going on with a session", "session", j.Session(), "events", past.state.Seq)
 	}
+	// Only now: what an earlier run left in the folder goes.
+	folder, err := projections.OpenFolder(o.Out)
+	if err != nil {
+		return &events.Trouble{Thing: "output folder " + o.Out, Cause: err, Mend: "name another with --out"}
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	o.Log.Info("recording", "session", o.Session, "out", o.Out)
 	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown, keys: newKeeper(keys, past.state, o.Keyframes)}
 	return work(ctx, open, o, past, l)
 }

@@ -4,8 +4,9 @@ package replay
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
@@ -16,41 +17,52 @@ import (
 // Session is a recorded session, open for reading.
 type Session struct {
 	Tape *journal.Tape
-	temp string // folder of a tape that was packed to be read
+	temp *os.File // a tape that was packed to be read; it has no name, so it goes with the process
 }
 
 // Open opens a tape, or packs the session of a folder, running or stopped, and opens that.
 func Open(ctx context.Context, path string) (*Session, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, &events.Trouble{Thing: "tape " + path, Cause: err, Mend: "name a tape made by `recorder pack`, or a session's folder"}
+		return nil, &events.Trouble{Thing: "tape " + path, Cause: events.Cause(err), Mend: "name a tape made by `recorder pack`, or a session's folder"}
 	}
-	s := &Session{}
 	if info.IsDir() {
-		if s.temp, err = os.MkdirTemp("", "tapedeck-replay-"); err != nil {
-			return nil, err
-		}
-		tape := filepath.Join(s.temp, "session.tape")
-		if err := recorder.Pack(ctx, path, tape); err != nil {
-			s.Close()
-			return nil, err
-		}
-		path = tape
+		return openFolder(ctx, path)
 	}
-	if s.Tape, err = journal.OpenTape(path); err != nil {
+	tape, err := journal.OpenTape(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{Tape: tape}, nil
+}
+
+func openFolder(ctx context.Context, dir string) (*Session, error) {
+	f, err := os.CreateTemp("", "tapedeck-*.tape")
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{temp: f}
+	err = errors.Join(os.Remove(f.Name()), recorder.PackTo(ctx, dir, f))
+	if err == nil {
+		var size int64
+		if size, err = f.Seek(0, io.SeekCurrent); err == nil {
+			s.Tape, err = journal.ReadTape(f, size, dir)
+		}
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// Close closes the tape and removes what was packed for it.
+// Close closes the tape.
 func (s *Session) Close() {
 	if s.Tape != nil {
 		_ = s.Tape.Close()
 	}
-	if s.temp != "" {
-		_ = os.RemoveAll(s.temp)
+	if s.temp != nil {
+		_ = s.temp.Close()
 	}
 }
 
