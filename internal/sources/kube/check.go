@@ -37,9 +37,6 @@ func (s *Source) Check(ctx context.Context) []sources.Finding {
 	if err := c.findNode(ctx, s.config.Node); err != nil {
 		return []sources.Finding{server, {Thing: "node", Err: err}}
 	}
-	s.mu.Lock()
-	s.node = c.node
-	s.mu.Unlock()
 	list := []sources.Finding{server, {Thing: "node", Seen: c.node + " " + strings.Join(c.nodeIPs, ", ")}}
 	for _, r := range c.resources() {
 		list = append(list, c.checkList(ctx, r))

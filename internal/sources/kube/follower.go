@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -33,7 +32,7 @@ type follower struct {
 
 // run follows until ctx ends. A type that is not there counts as an empty list, and is looked for again.
 func (f *follower) run(ctx context.Context) {
-	l := &link{now: time.Now, patience: f.patience}
+	l := &link{patience: f.patience}
 	s := &store{ctx: ctx, res: f.resource, link: l, out: f.out, known: make(map[key]*eventpb.KubeObject)}
 	said := false
 	for ctx.Err() == nil {
@@ -94,7 +93,7 @@ func (q *requests) ListWithContext(_ context.Context, o metav1.ListOptions) (run
 }
 
 func (q *requests) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	opened := q.link.now()
+	opened := time.Now()
 	w, err := q.watch(ctx, o)
 	q.answered(err)
 	if err != nil {
@@ -129,11 +128,4 @@ func (q *requests) answered(err error) {
 	if q.link.answered(err) {
 		q.fail(trouble(q.server, q.name, err))
 	}
-}
-
-func metaOf(obj any) (metav1.Object, error) {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	return meta.Accessor(obj)
 }

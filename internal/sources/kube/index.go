@@ -31,12 +31,12 @@ func newIndex() *index {
 	}
 }
 
-// apply takes over what an event says and wakes those who wait for a change.
+// apply takes over what was emitted, a list in one piece, and wakes those who wait for a change.
 func (x *index) apply(e *eventpb.KubeObjects) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	objects := x.objects[e.Kind]
-	if objects == nil || e.Complete && e.Part <= 1 {
+	if objects == nil || e.Complete {
 		objects = make(map[key]*eventpb.KubeObject)
 		x.objects[e.Kind] = objects
 	}

@@ -14,7 +14,6 @@ const proven = time.Second
 
 // link is the state of one kind's connection: since when nothing is heard, since when every request fails.
 type link struct {
-	now      func() time.Time
 	patience time.Duration // how long requests may fail before the source counts as down
 
 	mu      sync.Mutex
@@ -33,7 +32,7 @@ func (l *link) alive() {
 func (l *link) ended(opened time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.now(); l.lost.IsZero() || now.Sub(opened) >= proven {
+	if now := time.Now(); l.lost.IsZero() || now.Sub(opened) >= proven {
 		l.lost = now
 	}
 }
@@ -60,9 +59,9 @@ func (l *link) answered(err error) (giveUp bool) {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return true
 	case l.failing.IsZero():
-		l.failing = l.now()
+		l.failing = time.Now()
 	}
-	return l.now().Sub(l.failing) >= l.patience
+	return time.Since(l.failing) >= l.patience
 }
 
 // isExpired is the server's answer to a resourceVersion it no longer has: the reflector lists anew.

@@ -3,6 +3,7 @@ package kube
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,31 +28,36 @@ func TestGivingUp(t *testing.T) {
 		"nothing but successes.": {{0, nil, false}, {time.Hour, nil, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := time.Unix(0, 0)
-			l := &link{now: func() time.Time { return now }, patience: 5 * time.Second}
-			for _, a := range answers {
-				now = time.Unix(0, 0).Add(a.at)
-				if got := l.answered(a.err); got != a.want {
-					t.Errorf("at %v after %v: give up %t, want %t", a.at, a.err, got, a.want)
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				l := &link{patience: 5 * time.Second}
+				for _, a := range answers {
+					time.Sleep(time.Until(begin.Add(a.at)))
+					if got := l.answered(a.err); got != a.want {
+						t.Errorf("at %v after %v: give up %t, want %t", a.at, a.err, got, a.want)
+					}
 				}
-			}
+			})
 		})
 	}
 }
 
 // A gap starts where the last watch that worked ended, not where the server at last said that it cannot resume.
 func TestGapStartsAtTheLastGoodWatch(t *testing.T) {
-	now := time.Unix(100, 0)
-	l := &link{now: func() time.Time { return now }}
-	l.ended(time.Unix(10, 0)) // open for 90 s, quiet
-	now = time.Unix(130, 0)
-	l.ended(time.Unix(130, 0)) // opened, and refused in the stream at once
-	if got := l.lostSince(now); got != time.Unix(100, 0) {
-		t.Errorf("lost since %v, want 100", got.Unix())
-	}
-	l.alive()
-	now = time.Unix(200, 0)
-	if got := l.lostSince(now); got != now {
-		t.Errorf("lost since %v, want 200", got.Unix())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, opened := &link{}, time.Now()
+		time.Sleep(90 * time.Second)
+		l.ended(opened) // open for 90 s, quiet
+		lost := time.Now()
+		time.Sleep(30 * time.Second)
+		l.ended(time.Now()) // opened, and refused in the stream at once
+		if got := l.lostSince(time.Now()); got != lost {
+			t.Errorf("lost since %v, want %v", got, lost)
+		}
+		l.alive()
+		time.Sleep(70 * time.Second)
+		if now := time.Now(); l.lostSince(now) != now {
+			t.Errorf("lost since %v, want %v", l.lostSince(now), now)
+		}
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 )
 
 // resource is one kind to follow: how to ask for it and how to read it.
@@ -55,9 +54,6 @@ func newResource[L runtime.Object, T any](
 		return open(ctx, o)
 	}
 	r.convert = func(o any) *eventpb.KubeObject {
-		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-			o = gone.Obj
-		}
 		if t, ok := o.(*T); ok {
 			return convert(t)
 		}

@@ -24,9 +24,6 @@ type Source struct {
 	config   Config
 	log      *slog.Logger
 	patience time.Duration
-
-	mu   sync.Mutex
-	node string
 }
 
 var (
@@ -41,18 +38,11 @@ func New(config Config) *Source {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{index: newIndex(), config: config, log: log, patience: 5 * time.Second, node: config.Node}
+	return &Source{index: newIndex(), config: config, log: log, patience: 5 * time.Second}
 }
 
 // Name is "kube".
 func (s *Source) Name() string { return "kube" }
-
-// NodeName is the node that is recorded: as configured, or as found once Check or Run has connected, else "".
-func (s *Source) NodeName() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.node
-}
 
 // Run lists every kind, emits the lists and then each change. It returns an *events.Trouble when the API server
 // cannot be reached or refuses; the next Run starts from complete lists.
@@ -90,11 +80,11 @@ func (s *Source) Run(parent context.Context, emit events.Emit, ready func()) err
 
 // connect finds the cluster and this node in it.
 func (s *Source) connect(ctx context.Context) (*clients, error) {
-	rest, err := Connect(s.config.Kubeconfig)
+	config, err := Connect(s.config.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClients(rest)
+	c, err := newClients(config)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +92,5 @@ func (s *Source) connect(ctx context.Context) (*clients, error) {
 		c.close()
 		return nil, err
 	}
-	s.mu.Lock()
-	s.node = c.node
-	s.mu.Unlock()
 	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -60,7 +61,7 @@ func (s *store) put(obj any) error {
 
 func (s *store) Delete(obj any) error {
 	s.link.alive()
-	m, err := metaOf(obj)
+	m, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("read deleted %s: %w", s.res.name, err)
 	}
