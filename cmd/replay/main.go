@@ -40,8 +40,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(infoCommand(), rebuildCommand(), reportCommand())
-	root.AddCommand(stateCommand(), diffCommand())
-	root.AddCommand(eventsCommand(), verifyCommand())
+	root.AddCommand(stateCommand(), diffCommand(), explainCommand())
+	root.AddCommand(eventsCommand(), verifyCommand(), exportCommand())
+	root.AddCommand(timelineCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
