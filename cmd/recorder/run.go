@@ -64,7 +64,7 @@ func runCommand() *cobra.Command {
 		o.Out = outFolder(o)
 		level := slog.LevelInfo
 		if term.IsTerminal(int(os.Stdout.Fd())) {
-			o.Shown = newScreen(os.Stdout, o.Out).show
+			o.Shown = newScreen(os.Stdout, o.Session, o.Out).show
 			level = slog.LevelError
 		}
 		log, err := logger(format, level)

@@ -16,15 +16,16 @@ import (
 // screen shows on a terminal which of the lab's files are complete and what the others wait for. It draws over
 // itself, from what session.json says.
 type screen struct {
-	w     io.Writer
-	width func() int
-	out   string
-	lines int
-	last  string
+	w       io.Writer
+	width   func() int
+	session string
+	out     string
+	lines   int
+	last    string
 }
 
-func newScreen(f *os.File, out string) *screen {
-	return &screen{w: f, out: out, width: func() int {
+func newScreen(f *os.File, session, out string) *screen {
+	return &screen{w: f, session: session, out: out, width: func() int {
 		if width, _, err := xterm.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}
@@ -78,7 +79,7 @@ func cut(text string, width int) string {
 
 func (s *screen) draw(v sessionJSON) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "recording node %s into %s (Ctrl-C stops)\n\n", term.Printable(v.Node), s.out)
+	fmt.Fprintf(&b, "recording node %s, session %s\nfiles in %s (Ctrl-C stops)\n\n", term.Printable(v.Node), s.session, s.out)
 	for _, f := range v.Files {
 		mark := map[string]string{"complete": "✔", "stale": "!", "waiting": "…", "absent": "·"}[f.Status]
 		fmt.Fprintf(&b, "  %s step %d  %-14s %s\n", mark, f.Step, f.File, fileText(f.Status, f.WaitsFor))
@@ -90,12 +91,47 @@ func (s *screen) draw(v sessionJSON) string {
 		}
 	}
 	b.WriteString("\n")
-	for _, src := range v.Sources {
-		if src.Error != "" {
-			fmt.Fprintf(&b, "    %s: %s\n", src.Source, term.Printable(src.Error))
-		}
+	for _, e := range v.errors() {
+		b.WriteString(wrap(e, s.width()))
 	}
 	return b.String()
+}
+
+// errors are the sources' errors, each once with the sources it is of.
+func (v sessionJSON) errors() []string {
+	var list []string
+	of := map[string][]string{}
+	for _, src := range v.Sources {
+		if src.Error == "" {
+			continue
+		}
+		if of[src.Error] == nil {
+			list = append(list, src.Error)
+		}
+		of[src.Error] = append(of[src.Error], src.Source)
+	}
+	for i, e := range list {
+		list[i] = strings.Join(of[e], ", ") + ": " + term.Printable(e)
+	}
+	return list
+}
+
+// wrap breaks a sentence between words, so that its mend at the end is not cut off.
+func wrap(text string, width int) string {
+	const indent = "    "
+	var b strings.Builder
+	line := indent
+	for _, word := range strings.Fields(text) {
+		if len(line) > len(indent) && len([]rune(line))+len([]rune(word)) >= width {
+			b.WriteString(line + "\n")
+			line = indent + "  "
+		}
+		if strings.TrimSpace(line) != "" {
+			line += " "
+		}
+		line += word
+	}
+	return b.String() + line + "\n"
 }
 
 func fileText(status string, waits []string) string {

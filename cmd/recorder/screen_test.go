@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -44,5 +45,24 @@ func TestForeignTextCannotSteerTheTerminal(t *testing.T) {
 	s.show(session("waiting", `"pod \u001b[2J\u009b"`, "up"), nil)
 	if strings.ContainsAny(b.String(), "\x1b\u009b") {
 		t.Errorf("escapes got through: %q", b.String())
+	}
+}
+
+func TestScreenShowsTheWholeMendOnce(t *testing.T) {
+	v := sessionJSON{}
+	data := []byte(`{"sources":[{"source":"kube","error":"kubeconfig: none was found anywhere; name a file with --kubeconfig"},
+		{"source":"probe","error":"kubeconfig: none was found anywhere; name a file with --kubeconfig"}]}`)
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	text := (&screen{width: func() int { return 40 }}).draw(v)
+	flat := strings.Join(strings.Fields(text), " ")
+	if want := "kube, probe: kubeconfig: none was found anywhere; name a file with --kubeconfig"; strings.Count(flat, want) != 1 {
+		t.Errorf("want %q once in:\n%s", want, text)
+	}
+	for _, line := range strings.Split(text[strings.Index(text, "kube, probe"):], "\n") {
+		if n := len([]rune(line)); n > 40 {
+			t.Errorf("%d characters: %q", n, line)
+		}
 	}
 }

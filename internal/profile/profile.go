@@ -115,8 +115,11 @@ func Parse(text []byte) (*Profile, error) {
 		{"ghost.timeoutSeconds", p.Ghost.TimeoutSeconds <= 0},
 	} {
 		if f.missing {
-			return nil, fmt.Errorf("%s is missing or not positive", f.key)
+			return nil, fmt.Errorf("%s is missing or has no value", f.key)
 		}
+	}
+	if p.Web.ScaledTo <= p.Web.Replicas {
+		return nil, fmt.Errorf("web.scaledTo is %d: want more than web.replicas, which is %d", p.Web.ScaledTo, p.Web.Replicas)
 	}
 	return p, nil
 }

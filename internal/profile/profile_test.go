@@ -52,6 +52,7 @@ func TestBadProfilesNameTheKey(t *testing.T) {
 		{"port: 40404", "port: 404040", "holder.port"},
 		{"namespace: cca-dp\n", "", "namespace is missing"},
 		{"scaledTo: 4", "scaledTo: four", "scaledTo"},
+		{"scaledTo: 4", "scaledTo: 2", "want more than web.replicas"},
 		{"probePod: probe, ", "", "ghost.probePod is missing"},
 		{"kind: Profile", "kind: Pod", `kind "Pod"`},
 		{"apiVersion: tapedeck.io/v1", "apiVersion: tapedeck.io/v9", "tapedeck.io/v9"},

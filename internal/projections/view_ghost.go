@@ -13,7 +13,7 @@ func ghostView(s *State, w *waits) any {
 	p := s.Profile.Ghost
 	svc := s.service(s.Profile.Namespace, p.Service)
 	if svc == nil {
-		w.until(false, w.service(p.Service))
+		need(w, "kube", w.service(p.Service), 0, false)
 		return nil
 	}
 	ip, hasIP := clusterIP(svc)

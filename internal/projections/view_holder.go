@@ -20,7 +20,7 @@ type ctFile struct {
 func ctView(s *State, w *waits) any {
 	holder := s.pod(s.Profile.Namespace, s.Profile.Holder.Pod)
 	if holder == nil {
-		w.until(false, w.podNamed(s.Profile.Holder.Pod))
+		need(w, "kube", w.podNamed(s.Profile.Holder.Pod), 0, false)
 		return nil
 	}
 	port := strconv.Itoa(int(s.Profile.Holder.Port))
@@ -85,7 +85,7 @@ type progFile struct {
 func progView(s *State, w *waits) any {
 	holder := s.pod(s.Profile.Namespace, s.Profile.Holder.Pod)
 	if holder == nil {
-		w.until(false, w.podNamed(s.Profile.Holder.Pod))
+		need(w, "kube", w.podNamed(s.Profile.Holder.Pod), 0, false)
 		return nil
 	}
 	f := progFile{}
@@ -101,7 +101,11 @@ func progView(s *State, w *waits) any {
 		return f
 	}
 	f.Ifindex = &ifindex
-	if a, ok := s.Host.program(ifindex); need(w, "host", "a program on "+device, 0, ok) != nil {
+	what := "a program on " + device
+	if u := s.Host.Attachments.GetUnreadable(); len(u) > 0 {
+		what += ", of which the host source cannot read all: " + u[0]
+	}
+	if a, ok := s.Host.program(ifindex); need(w, "host", what, 0, ok) != nil {
 		f.Attach, f.Program = &a.Attach, &a.Program
 	}
 	lines, ok := s.Host.ingressFilterLines(ifindex)

@@ -18,7 +18,7 @@ type nodePortFile struct {
 func nodePortView(s *State, w *waits) any {
 	svc := s.service(s.Profile.Namespace, s.Profile.NodePort.Service)
 	if svc == nil {
-		w.until(false, w.service(s.Profile.NodePort.Service))
+		need(w, "kube", w.service(s.Profile.NodePort.Service), 0, false)
 		return nil
 	}
 	ip, ok := s.internalIP()

@@ -18,7 +18,7 @@ type iptablesFile struct {
 func iptablesView(s *State, w *waits) any {
 	web := s.service(s.Profile.Namespace, s.Profile.Web.Service)
 	if web == nil {
-		w.until(false, w.service(s.Profile.Web.Service))
+		need(w, "kube", w.service(s.Profile.Web.Service), 0, false)
 		return nil
 	}
 	ip, hasIP := clusterIP(web)
@@ -70,7 +70,7 @@ type svcFile struct {
 func svcView(s *State, w *waits) any {
 	web := s.service(s.Profile.Namespace, s.Profile.Web.Service)
 	if web == nil {
-		w.until(false, w.service(s.Profile.Web.Service))
+		need(w, "kube", w.service(s.Profile.Web.Service), 0, false)
 		return nil
 	}
 	if b := s.Baseline; b != nil {
@@ -97,7 +97,7 @@ type scaleFile struct {
 func scaleView(s *State, w *waits) any {
 	web := s.service(s.Profile.Namespace, s.Profile.Web.Service)
 	if web == nil {
-		w.until(false, w.service(s.Profile.Web.Service))
+		need(w, "kube", w.service(s.Profile.Web.Service), 0, false)
 		return nil
 	}
 	front, ok := s.webFrontend()
