@@ -112,14 +112,6 @@ func addFilterFlags(c *cobra.Command) *filterFlags {
 	return all
 }
 
-// done is the filter, when the command line is whole.
-func (f *filterFlags) done() (facts.Filter, error) {
-	if f.not {
-		return facts.Filter{}, misused{errors.New("--not stands before no filter")}
-	}
-	return f.filter, nil
-}
-
 func oneOf(s string, names []string) error {
 	if !slices.Contains(names, s) {
 		return fmt.Errorf("want one of %s", strings.Join(names, ", "))
@@ -145,7 +137,9 @@ func parseIP(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 }
 
-func sourceNames() []string { return append(slices.Clone(recorder.SourceNames), recorder.Self, "journal") }
+func sourceNames() []string {
+	return append(slices.Clone(recorder.SourceNames), recorder.Self, "journal")
+}
 
 // kindNames are the names of an event's bodies.
 func kindNames() []string {

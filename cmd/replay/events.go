@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"github.com/tapedeck-io/tapedeck/internal/replay"
 	"github.com/tapedeck-io/tapedeck/internal/replay/facts"
 	"github.com/tapedeck-io/tapedeck/internal/term"
 	"sigs.k8s.io/yaml"
@@ -29,26 +28,17 @@ of a whole list.`,
 		Args:              oneTape,
 		ValidArgsFunction: completeTape,
 	}
-	filters := addFilterFlags(c)
-	since := momentFlag(c, "since", "from this moment on: "+replay.MomentForms)
-	until := momentFlag(c, "until", "up to this moment, in the same forms")
-	first := c.Flags().Uint("first", 0, "at most so many, from the first")
-	last := c.Flags().Uint("last", 0, "at most so many, the last ones")
-	c.MarkFlagsMutuallyExclusive("first", "last")
+	pick := addPickFlags(c)
 	form := formatFlag(c, "compact", "compact", "table", "json", "jsonl", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		filter, err := filters.done()
-		if err != nil {
-			return err
-		}
 		out := bufio.NewWriter(c.OutOrStdout())
 		s, err := open(c, args[0])
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		q := facts.Query{Filter: filter, First: int(*first), Last: int(*last)}
-		if q.From, q.To, err = s.Span(c.Context(), momentGiven(c, "since", since), momentGiven(c, "until", until)); err != nil {
+		q, err := pick.query(s)
+		if err != nil {
 			return err
 		}
 		p := newFactPrinter(out, *form)
@@ -56,14 +46,6 @@ of a whole list.`,
 		return errors.Join(err, p.close(), out.Flush())
 	}
 	return c
-}
-
-// momentGiven is nil when the flag was not given.
-func momentGiven(c *cobra.Command, flag string, m *moment) *replay.Moment {
-	if !c.Flags().Changed(flag) {
-		return nil
-	}
-	return &m.Moment
 }
 
 // factPrinter prints facts in one form.

@@ -37,6 +37,8 @@ func (o agentObject) members() []member {
 	return []member{{"agent", out}}
 }
 
+func (o agentObject) name() string { return o.Key }
+
 // refs reads the key and the object as they come: the agent's objects have no schema here.
 func (o agentObject) refs(r *Refs) {
 	for _, word := range strings.Fields(o.Key) {

@@ -20,7 +20,8 @@ type Fact struct {
 	SeenNs  int64 // when the recorder saw it, Unix nanoseconds
 	TimeNs  int64 // when it happened by the source's own clock; 0 where the source has none
 
-	body body
+	eventNs int64
+	body    body
 }
 
 // Op says what a fact does to what was known.
@@ -79,11 +80,35 @@ func (f *Fact) WhenNs() int64 {
 	return f.SeenNs
 }
 
+// EventNs is when the fact's event happened, by the source's clock where it told one; the event's own facts may have
+// times of their own.
+func (f *Fact) EventNs() int64 {
+	if f.eventNs != 0 {
+		return f.eventNs
+	}
+	return f.SeenNs
+}
+
+// Subject names what the fact is about: its type, and the object's name where it is of one object; "" for neither.
+func (f *Fact) Subject() string {
+	name := ""
+	if n, ok := f.body.(interface{ name() string }); ok {
+		name = n.name()
+	}
+	switch {
+	case f.Type == "":
+		return name
+	case name == "":
+		return f.Type
+	}
+	return f.Type + "/" + name
+}
+
 // Each calls fn with every fact of an event, in the event's order, and returns the first error. The facts refer to
 // the event, which must stay as it is.
 func Each(seq uint64, e *eventpb.Event, fn func(*Fact) error) error {
 	s := &splitter{fn: fn, event: Fact{
-		Seq: seq, EventID: e.Id, Node: e.Node, Source: e.Source, Kind: events.KindOf(e), SeenNs: e.SeenNs, TimeNs: e.TimeNs,
+		Seq: seq, EventID: e.Id, Node: e.Node, Source: e.Source, Kind: events.KindOf(e), SeenNs: e.SeenNs, TimeNs: e.TimeNs, eventNs: e.TimeNs,
 	}}
 	switch b := e.Body.(type) {
 	case *eventpb.Event_Kube:

@@ -102,11 +102,14 @@ func (r *Refs) addPorts(ports ...int32) {
 	}
 }
 
-func (o kubeObject) text(*Book) string {
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + o.Name
+func (o kubeObject) name() string {
+	if o.Namespace == "" {
+		return o.Name
 	}
+	return o.Namespace + "/" + o.Name
+}
+
+func (o kubeObject) text(*Book) string {
 	var more []string
 	switch o.kind {
 	case eventpb.Kind_KIND_SERVICE:
@@ -126,7 +129,7 @@ func (o kubeObject) text(*Book) string {
 	} else if o.Deleting {
 		more = append(more, "(being deleted)")
 	}
-	return strings.Join(append([]string{nameOf(o.kind), name}, more...), " ")
+	return strings.Join(append([]string{nameOf(o.kind), o.name()}, more...), " ")
 }
 
 func serviceText(s *eventpb.Service) []string {

@@ -68,6 +68,8 @@ type probe struct{ *eventpb.ProbeResult }
 
 func (b probe) members() []member { return []member{{"probe", messageOf(b.ProbeResult)}} }
 
+func (b probe) name() string { return b.Name }
+
 func (b probe) refs(r *Refs) {
 	r.addPod(b.Pod)
 	target := strings.TrimPrefix(strings.TrimPrefix(b.Target, "http://"), "https://")
@@ -117,6 +119,8 @@ func (l logLine) members() []member {
 	return []member{{"log", o}}
 }
 
+func (l logLine) name() string { return l.log.Namespace + "/" + l.log.Pod + "/" + l.log.Container }
+
 func (l logLine) refs(r *Refs) { r.addPod(l.log.Namespace + "/" + l.log.Pod) }
 func (l logLine) text(*Book) string {
 	return fmt.Sprintf("%s/%s %s: %s", l.log.Namespace, l.log.Pod, l.log.Container, l.LogLine.Text)
@@ -143,4 +147,10 @@ func (u unknown) members() []member { return []member{{"unknown_bytes", u.bytes}
 func (unknown) refs(*Refs)          {}
 func (u unknown) text(*Book) string {
 	return fmt.Sprintf("%d bytes of a kind that this version does not know", u.bytes)
+}
+
+// Failed says of a probe that it had no answer, or the answer of a server that failed.
+func (f *Fact) Failed() bool {
+	b, ok := f.body.(probe)
+	return ok && (b.HttpCode == 0 && b.ExitCode != 0 || b.HttpCode >= 500)
 }
