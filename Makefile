@@ -1,7 +1,9 @@
 .PHONY: build test race lint generate verify demo bench lab e2e tape clean
 
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
 build:
-	go build -o bin/ ./cmd/...
+	go build -ldflags "-X github.com/tapedeck-io/tapedeck/internal/recorder.Version=$(VERSION)" -o bin/ ./cmd/...
 
 # Runs anywhere Go does; what needs root, BPF or the lab says so and is skipped.
 test:

@@ -22,7 +22,7 @@ func checkCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	f := c.Flags()
-	a.add(f)
+	a.add(c)
 	session := sessionFlag(f)
 	out := f.String("out", "", "folder for the files (default: the profile's, else "+defaultOut+")")
 	c.RunE = func(c *cobra.Command, _ []string) error {

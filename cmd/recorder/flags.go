@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
@@ -29,7 +30,8 @@ type aimFlags struct {
 	aim     recorder.Aim
 }
 
-func (a *aimFlags) add(f *pflag.FlagSet) {
+func (a *aimFlags) add(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&a.profile, "profile", "", "write a lab's files: the name of a profile ("+strings.Join(profile.Names(), ", ")+") or a file")
 	f.StringVar(&a.aim.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, /etc/rancher/k3s/k3s.yaml, in-cluster)")
 	f.StringVar(&a.aim.Node, "node", "", "name of this node in Kubernetes (default: $NODE_NAME, else found by host name)")
@@ -37,6 +39,15 @@ func (a *aimFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&a.aim.Hubble, "hubble", "unix:///var/run/cilium/hubble.sock", "Hubble observer: unix://PATH or host:port")
 	f.StringVar(&a.aim.Agent, "agent", "unix:///var/run/cilium/cilium.sock", "Cilium agent's API socket")
 	f.StringSliceVar(&a.sources, "sources", recorder.SourceNames, "what to record from")
+	complete(c, "sources", recorder.SourceNames...)
+	_ = c.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return profile.Names(), cobra.ShellCompDirectiveDefault // files too
+	})
+}
+
+// complete makes the shell offer a flag's values.
+func complete(c *cobra.Command, flag string, values ...string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // load reads the profile and checks the names of the sources.

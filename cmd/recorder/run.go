@@ -30,13 +30,15 @@ func runCommand() *cobra.Command {
 		Args: noArgs,
 	}
 	f := c.Flags()
-	a.add(f)
+	a.add(c)
 	session := sessionFlag(f)
 	f.StringVar(&o.Out, "out", "", "folder for the files (default: the profile's, else "+defaultOut+")")
 	f.Var(&sync, "sync", "when the journal is synced to disk: what a power cut can lose")
 	f.StringVar(&o.FromTape, "from-tape", "", "play this tape in instead of observing a node")
 	f.Float64Var(&o.Speed, "speed", 1, "with --from-tape: times the tape's pace")
 	f.StringVar(&format, "log-format", "text", "text or json")
+	complete(c, "log-format", "text", "json")
+	complete(c, "sync", "always", "1s", "1m")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case o.Speed <= 0:

@@ -20,7 +20,10 @@ type Checked struct {
 
 // Check tries what a run with these options would need.
 func Check(ctx context.Context, o Options) []Checked {
-	list := []Checked{{Self, checkOut(o.Out)}}
+	list := []Checked{
+		{Self, checkFolder("output folder "+o.Out, o.Out, "--out")},
+		{Self, checkFolder("session folder "+o.Session, o.Session, "--session")},
+	}
 	for _, s := range o.Aim.sources(o, &past{state: projections.NewState()}) {
 		list = append(list, checkSource(ctx, s)...)
 	}
@@ -40,10 +43,10 @@ func checkSource(ctx context.Context, s sources.Source) []Checked {
 	return list
 }
 
-func checkOut(dir string) sources.Finding {
-	f := sources.Finding{Thing: "output folder " + dir, Seen: "can be written"}
+func checkFolder(thing, dir, flag string) sources.Finding {
+	f := sources.Finding{Thing: thing, Seen: "can be written"}
 	if err := projections.CheckFolder(dir); err != nil {
-		f.Err = &events.Trouble{Thing: "output folder " + dir, Cause: err, Mend: "name one that can be written with --out"}
+		f.Err = &events.Trouble{Thing: thing, Cause: events.Cause(err), Mend: "name one that can be written with " + flag}
 	}
 	return f
 }
