@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
 	"github.com/tapedeck-io/tapedeck/internal/term"
@@ -52,6 +54,10 @@ func sayUnseen(c *cobra.Command, s *replay.Session, at replay.Position) error {
 	notes, err := s.Unseen(c.Context(), at)
 	for _, n := range notes {
 		fmt.Fprintf(c.ErrOrStderr(), "replay: note at %s: %s\n", stamp(at.Ns), term.Printable(n))
+	}
+	if errors.Is(err, journal.ErrDamaged) {
+		fmt.Fprintln(c.ErrOrStderr(), "replay: gaps that are told of later cannot be known:", err)
+		return nil
 	}
 	return err
 }
