@@ -137,9 +137,10 @@ func (p *port) taken() {
 	for _, group := range p.alike() {
 		p.frontendsAlike(group)
 	}
-	heads := []fact{}
+	heads, served := []fact{}, false
 	for _, f := range p.fronts {
 		heads = append(heads, entryOf(f.head))
+		served = served || len(f.slots) > 0
 	}
 	switch {
 	case p.state.Host.Listeners == nil:
@@ -147,13 +148,15 @@ func (p *port) taken() {
 		p.say(fmt.Sprintf("A socket listens on the port too (%s): what comes in from the network is taken by %s before it, and does not reach it.", listenerTexts(p.listeners), programTexts(p.programs)), append(heads, theListeners, theAttachments)...)
 	case len(p.listeners) > 0:
 		p.say(fmt.Sprintf("A socket listens on the port too (%s), and collides with the frontend.", listenerTexts(p.listeners)), append(heads, theListeners)...)
+	case len(p.programs) > 0 && !served:
+		p.say(fmt.Sprintf("No socket listens on the port, and none would be asked: %s takes the packet before the node looks for a socket.", programTexts(p.programs)), append(heads, theListeners, theAttachments)...)
 	case len(p.programs) > 0:
 		p.say(fmt.Sprintf("No socket listens on the port, and none is needed: %s takes the packet and sends it to a backend before the node looks for a socket.", programTexts(p.programs)), append(heads, theListeners, theAttachments)...)
 	default:
 		p.say("No socket listens on the port: the frontend is an entry of a map.", append(heads, theListeners)...)
 	}
 	p.fromNode(heads)
-	asked := false
+	asked := !served // a frontend without backends asks for itself
 	for _, f := range p.fronts {
 		asked = p.probed(f.head.Value.Frontend) || asked
 	}
@@ -271,7 +274,7 @@ func (p *port) notTaken() {
 	case len(p.listeners) > 0:
 		p.say(fmt.Sprintf("No frontend in the map has the port; a socket listens on it (%s): an ordinary port of the node.", listenerTexts(p.listeners)), append(facts, theListeners)...)
 	default:
-		p.say("No frontend in the map has the port and no socket listens on it: a request is refused by the node.", append(facts, theListeners)...)
+		p.say("No frontend in the map has the port and no socket listens on it: nobody on the node takes a request.", append(facts, theListeners)...)
 	}
 	for _, v := range p.Views {
 		if v.View == "API" {

@@ -12,14 +12,21 @@ import (
 // whyPeerDiffers compares the application's peer with its socket's.
 func (c *connection) whyPeerDiffers() {
 	switch {
-	case !c.peer.IsValid() || !c.remote.IsValid():
-	case c.peer == c.remote:
+	case c.peer.IsValid() && c.peer == c.remote:
 		c.say(fmt.Sprintf("The application and its socket both have %s: nothing was translated inside connect().", c.peer), c.log(), c.sockets())
-	case c.told != nil:
+		return
+	case c.peer.IsValid() && c.remote.IsValid() && c.told != nil:
 		c.say(fmt.Sprintf("The application asked for %s and its socket is connected to %s: socket LB rewrote the address inside connect(), and getpeername() translates it back.", c.peer, c.remote),
 			c.log(), c.sockets(), entryOf(*c.told))
-	default:
+	case c.peer.IsValid() && c.remote.IsValid():
 		c.say(fmt.Sprintf("The application has the peer %s and its socket is connected to %s: the address was rewritten.", c.peer, c.remote), c.log(), c.sockets())
+	case c.told != nil && c.peer.IsValid() && len(c.out) > 0:
+		c.say(fmt.Sprintf("The application asked for %s, and conntrack has its packets going to %s. A socket (cookie %d) is remembered that asked for the one and was given the other: socket LB rewrote the address inside connect(), and getpeername() translates it back.",
+			c.peer, c.backend(), c.told.Value.Cookie), c.log(), entryOf(c.out[0]), entryOf(*c.told))
+	case c.told != nil:
+		c.say(fmt.Sprintf("A socket (cookie %d) is remembered that asked for %s and was connected to %s: socket LB rewrote the address inside connect().", c.told.Value.Cookie, c.told.Value.Frontend, c.told.Value.Backend), entryOf(*c.told))
+	default:
+		return
 	}
 	c.hooks()
 }
