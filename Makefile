@@ -42,9 +42,11 @@ e2e: build lab
 	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v ./lab/e2e
 	lab/sources
 
-# Records testdata/lab.tape anew, and beside it what Cilium's own tools said at its end.
+# Records testdata/lab.tape anew, with what Cilium's own tools said at its end, and testdata/rolling.tape, with what
+# the requests saw and the timeline, to be read before it is kept.
 tape: build lab
-	TAPEDECK_LAB=1 TAPEDECK_KEEP=$(CURDIR)/testdata go test -count=1 -timeout 20m -v -run TestTape ./lab/e2e
+	TAPEDECK_LAB=1 TAPEDECK_KEEP=$(CURDIR)/testdata go test -count=1 -timeout 20m -v -run 'TestTape|TestRollingTape' ./lab/e2e
+	bin/replay timeline testdata/rolling.tape >testdata/rolling.timeline.txt
 
 clean:
 	rm -rf bin out

@@ -23,7 +23,7 @@ gaps in which a source did not see all.
 
 TIME is when it happened by the source's own clock (the agent's, a flow's, a log's) where it has one, else when the
 recorder saw it. AFTER is the time since the row that caused it: the latest earlier row, of the same Service and
-backend, that can have. A row without a known cause has none. SEQ and CAUSE are the events of both on the tape; they
+backend, that can have; of a recovery, the first of the failures. A row without a known cause has none. SEQ and CAUSE are the events of both on the tape; they
 are stored source by source, so a cause may stand a little later there. Deployments are not recorded: how many pods
 there are is counted from the pods.`,
 		Example: `  replay timeline incident.tape --service shop/cart --since 10:37:00 --until 10:38:30

@@ -77,7 +77,7 @@ func (t *rowTable) release() error {
 			}
 		}
 	}
-	t.width[5] = min(t.width[5], 110)
+	t.width[5] = min(t.width[5], 92)
 	held := append([][]string{timelineColumns}, t.held...)
 	t.held = nil
 	for _, cells := range held {

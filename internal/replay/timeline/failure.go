@@ -116,6 +116,7 @@ func (r *reader) probed(probe string) []string {
 var (
 	failureText = regexp.MustCompile(`(?i)refused|timed? ?out|unreachable|no route|reset by peer|connection closed|fail`)
 	addressText = regexp.MustCompile(`\[?[0-9a-fA-F:.]*[0-9a-fA-F]\]?:\d{1,5}`)
+	stampText   = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+`)
 	connectText = regexp.MustCompile(`(?i)\bconnected\b`)
 )
 
@@ -142,7 +143,7 @@ func (r *reader) log(b *eventpb.LogLines) {
 		if name == "" || line.TimeNs < r.first {
 			continue
 		}
-		row := r.at(r.row(KindRecovered, []string{name}, b.Pod, "log: "+line.Text), line.TimeNs)
+		row := r.at(r.row(KindRecovered, []string{name}, b.Pod, "log: "+stampText.ReplaceAllString(line.Text, "")), line.TimeNs)
 		row.run = "log " + pod
 		if failed {
 			r.fail(row, row.run, netip.AddrPort{})

@@ -194,7 +194,7 @@ func (r *reader) backendChanged(v6 bool, key, value []byte) {
 		k := backendKey{v6, binary.LittleEndian.Uint32(key)}
 		if b, ok := r.lb.backends[k]; ok {
 			f := r.row(KindBackend, r.owners[b.Address], b.Address.String(), fmt.Sprintf("map: backend id %d deleted", b.ID))
-			f.is, f.from = "backend gone "+b.Address.String(), []string{"agent gone " + b.Address.String(), "gone " + b.Address.String(), "out " + b.Address.String()}
+			f.is, f.from = "backend gone "+b.Address.String(), []string{"agent gone " + b.Address.String(), "agent out " + b.Address.String(), "gone " + b.Address.String(), "out " + b.Address.String()}
 			r.out(f)
 			delete(r.lb.backends, k)
 		}
