@@ -151,3 +151,14 @@ func (f CTFlags) String() string {
 	}
 	return strings.Join(set, " ")
 }
+
+// CTKeyPorts returns the two ports of a key, in the order of its bytes, whatever the connection's direction. It is
+// for going through many keys of which few are decoded; other sizes give zeros.
+func CTKeyPorts(key string) (a, b uint16) {
+	n := len(key)
+	if n != 14 && n != 38 {
+		return 0, 0
+	}
+	// Ports, protocol and flags are the last six bytes.
+	return uint16(key[n-6])<<8 | uint16(key[n-5]), uint16(key[n-4])<<8 | uint16(key[n-3])
+}

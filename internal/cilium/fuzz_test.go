@@ -17,6 +17,12 @@ func FuzzDecoders(f *testing.F) {
 		hold(t, key, value, DecodeRevNAT, [2]int{2, 6}, [2]int{2, 18})
 		hold(t, key, value, DecodeSockRevNAT, [2]int{16, 8}, [2]int{32, 20})
 		hold(t, key, value, DecodeCT, [2]int{14, 56}, [2]int{38, 56})
+		if c, err := DecodeCTKey(key); err == nil {
+			a, b := CTKeyPorts(string(key))
+			if x, y := c.Source.Port(), c.Destination.Port(); (a != x || b != y) && (a != y || b != x) {
+				t.Fatalf("ports %d %d of %v", a, b, c)
+			}
+		}
 		hold(t, key, value, DecodeEndpoint, [2]int{20, 48})
 		hold(t, key, value, DecodeAffinity, [2]int{16, 16}, [2]int{24, 16})
 		hold(t, key, value, DecodeAffinityMatch, [2]int{8, 1})

@@ -148,31 +148,66 @@ func (t *Tape) Read(ctx context.Context, from, to uint64, fn func(Record) error)
 	if to == 0 {
 		to = t.index.lastSeq
 	}
-	for i := t.index.frameOf(from); i < len(t.index.frames) && t.index.frames[i].seq <= to; i++ {
+	if from > to {
+		return ctx.Err()
+	}
+	i := t.index.frameOf(from)
+	// The next frame is decoded while the records of one are read.
+	next := t.ahead(i, to)
+	for ; next != nil; i++ {
 		if err := ctx.Err(); err != nil {
+			<-next
 			return err
 		}
-		err := t.readFrame(i, func(r Record) error {
+		raw := <-next
+		next = t.ahead(i+1, to)
+		err := t.eachOf(i, raw, func(r Record) error {
 			if r.Seq < from || r.Seq > to {
 				return nil
 			}
 			return fn(r)
 		})
 		if err != nil {
+			if next != nil {
+				<-next
+			}
 			return err
 		}
 	}
 	return nil
 }
 
+type decoded struct {
+	raw []byte
+	err error
+}
+
+// ahead decodes frame i in a goroutine, whose result must be received; nil when there is none up to position to.
+func (t *Tape) ahead(i int, to uint64) <-chan decoded {
+	if i >= len(t.index.frames) || t.index.frames[i].seq > to {
+		return nil
+	}
+	c := make(chan decoded, 1)
+	go func() {
+		raw, err := t.decode(t.index.frames[i].offset, t.index.frames[i].size)
+		c <- decoded{raw, err}
+	}()
+	return c
+}
+
 func (t *Tape) readFrame(i int, fn func(Record) error) error {
+	raw, err := t.decode(t.index.frames[i].offset, t.index.frames[i].size)
+	return t.eachOf(i, decoded{raw, err}, fn)
+}
+
+func (t *Tape) eachOf(i int, d decoded, fn func(Record) error) error {
 	f, last := t.index.frames[i], t.index.lastSeq
 	if i+1 < len(t.index.frames) {
 		last = t.index.frames[i+1].seq - 1
 	}
-	raw, err := t.decode(f.offset, f.size)
+	err := d.err
 	if err == nil {
-		err = eachRecord(raw, f.seq, last, fn)
+		err = eachRecord(d.raw, f.seq, last, fn)
 	}
 	if errors.Is(err, ErrDamaged) {
 		return t.trouble(fmt.Errorf("frame at byte %d: %w", f.offset, err), "use another copy, or pack the session again")

@@ -29,6 +29,11 @@ func inflateState(packed []byte) ([]byte, error) {
 	}
 	defer d.Close()
 	var state bytes.Buffer
+	var h zstd.Header
+	if h.Decode(packed) == nil && h.HasFCS {
+		// What a frame says of its size is believed as far as what is there makes it likely.
+		state.Grow(int(min(h.FrameContentSize, uint64(len(packed))*16, maxKeyframe)) + bytes.MinRead)
+	}
 	n, err := io.Copy(&state, io.LimitReader(d, maxKeyframe+1))
 	if err == nil && n > maxKeyframe {
 		err = fmt.Errorf("more than %d bytes", maxKeyframe)

@@ -21,8 +21,8 @@ func (s *State) liveBackend(client netip.AddrPort) (netip.AddrPort, bool) {
 		return netip.AddrPort{}, false
 	}
 	var best cilium.CT
-	for k, v := range m.Entries {
-		c, err := cilium.DecodeCT([]byte(k), []byte(v))
+	for k := range m.withPort(client.Port()) {
+		c, err := cilium.DecodeCT([]byte(k), []byte(m.Entries[k]))
 		if err != nil || c.Source != client || c.Direction != cilium.Out || c.Related || c.Proto != cilium.TCP || c.Closing() {
 			continue
 		}
@@ -44,7 +44,7 @@ func (s *State) serviceEntries(port uint16) (int, bool) {
 			continue
 		}
 		known = true
-		for k := range m.Entries {
+		for k := range m.withPort(port) {
 			c, err := cilium.DecodeCTKey([]byte(k))
 			if err == nil && c.Proto == cilium.TCP && c.Direction == cilium.Svc && (c.Source.Port() == port || c.Destination.Port() == port) {
 				n++
@@ -53,3 +53,31 @@ func (s *State) serviceEntries(port uint16) (int, bool) {
 	}
 	return n, known
 }
+
+// portKeys are the keys of a conntrack map that have one port. A large map is gone through once, when it is first
+// asked for that port, and followed from then on: files ask for the same one every time.
+type portKeys struct {
+	port uint16
+	keys map[string]struct{} // nil before it is asked for
+}
+
+func (m *Map) withPort(port uint16) map[string]struct{} {
+	if m.near.keys == nil || m.near.port != port {
+		m.near = portKeys{port, map[string]struct{}{}}
+		for k := range m.Entries {
+			m.near.added(k)
+		}
+	}
+	return m.near.keys
+}
+
+func (p *portKeys) added(key string) {
+	if p.keys == nil {
+		return
+	}
+	if a, b := cilium.CTKeyPorts(key); a == p.port || b == p.port {
+		p.keys[key] = struct{}{}
+	}
+}
+
+func (p *portKeys) removed(key string) { delete(p.keys, key) }

@@ -22,6 +22,7 @@ type Map struct {
 
 	pending map[string]string // of a dump whose last part is not there yet
 	epoch   uint64
+	near    portKeys // of a conntrack map
 }
 
 func (s *State) applyMaps(epoch uint64, b *eventpb.MapDeltas) {
@@ -124,6 +125,8 @@ func (s *State) added(m *Map, key, value []byte) {
 		s.LB.addService(key, value)
 	case cilium.Backends4, cilium.Backends6:
 		s.LB.addBackend(m.Kind, key, value)
+	case cilium.CT4TCP, cilium.CT6TCP:
+		m.near.added(string(key))
 	}
 }
 
@@ -133,6 +136,8 @@ func (s *State) removed(m *Map, key []byte) {
 		s.LB.removeService(key, bytes.Repeat([]byte{0}, int(m.ValueSize)))
 	case cilium.Backends4, cilium.Backends6:
 		s.LB.removeBackend(m.Kind, key)
+	case cilium.CT4TCP, cilium.CT6TCP:
+		m.near.removed(string(key))
 	}
 }
 

@@ -151,7 +151,7 @@ func (g generator) maps() *eventpb.MapDeltas {
 			d.Map, d.KeySize, d.ValueSize = "cilium_ct4_global", 14, 56
 			entry = func() []byte {
 				e := make([]byte, 70)
-				copy(e, []byte{10, 42, 0, byte(7 + g.IntN(3)), 10, 42, 0, 8, 0, 80, 0x9c, 0x40, 6, byte(g.IntN(4))})
+				copy(e, []byte{10, 42, 0, byte(7 + g.IntN(3)), 10, 42, 0, 8, 0, 80, 0x9d, 0xd4, 6, byte(g.IntN(4))})
 				e[14+32], e[14+36] = byte(g.IntN(3)), byte(g.IntN(2))
 				return e
 			}
