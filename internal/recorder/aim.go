@@ -54,14 +54,15 @@ func (a *Aim) resolveNode(ctx context.Context, log *slog.Logger) (eventsNode str
 // sources makes the chosen sources. Each goes on from what the session knows already. podlog and probe look only
 // at what the profile names, so there are none without one.
 func (a Aim) sources(o Options, past *past) []sources.Source {
-	maps, hosts := sources.NewTrigger(), sources.NewTrigger()
+	maps, traffic, hosts := sources.NewTrigger(), sources.NewTrigger(), sources.NewTrigger()
 	all := []sources.Trigger{maps, hosts}
 	cluster := kube.New(kube.Config{Kubeconfig: a.Kubeconfig, Node: a.Node, Logger: o.Log, Triggers: all})
+	tables := agent.New(agent.Config{Socket: a.Agent, Triggers: all, Logger: o.Log})
 	list := []sources.Source{
 		cluster,
-		bpfmap.New(bpfmap.Config{BPFFS: a.BPFFS, Trigger: maps, Logger: o.Log}),
-		agent.New(agent.Config{Socket: a.Agent, Triggers: all, Logger: o.Log}),
-		hubble.New(hubble.Config{Address: a.Hubble, Triggers: all, Logger: o.Log, Resume: past.hubble}),
+		bpfmap.New(bpfmap.Config{BPFFS: a.BPFFS, Trigger: maps, Traffic: traffic, Followed: tables.Following, Logger: o.Log}),
+		tables,
+		hubble.New(hubble.Config{Address: a.Hubble, Triggers: []sources.Trigger{traffic, hosts}, Logger: o.Log, Resume: past.hubble}),
 		host.New(a.host(o, cluster, hosts)),
 	}
 	if p := o.Profile; p != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -41,7 +42,13 @@ type Config struct {
 type Source struct {
 	cfg Config
 	log *slog.Logger
+	// following: the streams of all tables are open.
+	following atomic.Bool
 }
+
+// Following says that every change of the load balancer's tables fires the triggers now. It may be called at any
+// time.
+func (s *Source) Following() bool { return s.following.Load() }
 
 var _ sources.Source = (*Source)(nil)
 
@@ -92,6 +99,8 @@ func (s *Source) run(ctx context.Context, c *client, emit events.Emit, ready fun
 		return err
 	}
 	ready()
+	s.following.Store(p.streamed)
+	defer s.following.Store(false)
 
 	g, ctx := errgroup.WithContext(ctx)
 	m := &merger{emit: emit, reread: p.reread, triggers: s.cfg.Triggers, polled: make(chan *eventpb.Event), changes: make(chan change, maxBatch)}

@@ -70,6 +70,15 @@ func together(k cilium.Kind) bool {
 	return false
 }
 
+// isConnection are the kinds that change with every connection.
+func isConnection(k cilium.Kind) bool {
+	switch k {
+	case cilium.CT4TCP, cilium.CT4Any, cilium.CT6TCP, cilium.CT6Any, cilium.SockRevNAT4, cilium.SockRevNAT6:
+		return true
+	}
+	return false
+}
+
 func isPolicy(k cilium.Kind) bool { return k == cilium.Policy }
 
 // readTwice are those whose two reads must be equal.
@@ -85,14 +94,19 @@ var (
 	// scanPace is of looking for pins that came, went or were replaced.
 	scanPace = pace{min: time.Second, max: 10 * time.Second, factor: 500}
 
-	connectionPace = pace{min: 500 * time.Millisecond, max: 30 * time.Second, factor: 20}
+	// followedEvery is how often the services are polled while every change of them is told by a trigger.
+	followedEvery = 500 * time.Millisecond
+
+	// New connections come all the time and ask for polls; of the maps for IPv6, for example, most see none.
+	connectionPace = pace{min: 500 * time.Millisecond, max: 30 * time.Second, factor: 20, gap: 500 * time.Millisecond, quiet: 4}
 	slowPace       = pace{min: 2 * time.Second, max: time.Minute, factor: 50}
 )
 
 func paceOf(k cilium.Kind) pace {
-	switch k {
-	case cilium.CT4TCP, cilium.CT4Any, cilium.CT6TCP, cilium.CT6Any, cilium.SockRevNAT4, cilium.SockRevNAT6:
+	if isConnection(k) {
 		return connectionPace
+	}
+	switch k {
 	case cilium.Endpoints:
 		return pace{min: time.Second, max: 10 * time.Second, factor: 100}
 	case cilium.Affinity4, cilium.Affinity6:

@@ -26,6 +26,9 @@ type lane struct {
 	log     *slog.Logger
 	trigger sources.Trigger
 	next    sources.Trigger // of the lane that is triggered after this one
+	traffic sources.Trigger // of new connections
+	// followed says that every change of the services is told with the trigger.
+	followed func() bool
 
 	scan   schedule
 	looked bool // pins were listed before
@@ -44,6 +47,8 @@ func (l *lane) run(ctx context.Context) error {
 		case <-l.trigger:
 			l.press(time.Now())
 			l.next.Fire()
+		case <-l.traffic:
+			l.pressConnections(time.Now())
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -70,6 +75,14 @@ func (l *lane) press(now time.Time) {
 	}
 }
 
+func (l *lane) pressConnections(now time.Time) {
+	for _, g := range l.groups {
+		if isConnection(g.tables[0].kind) {
+			g.press(now)
+		}
+	}
+}
+
 // round does all that is due now.
 func (l *lane) round(ctx context.Context) error {
 	if now := time.Now(); !l.scan.due.After(now) {
@@ -77,7 +90,7 @@ func (l *lane) round(ctx context.Context) error {
 		if err := l.look(p, now); err != nil {
 			return err
 		}
-		l.scan.done(now, time.Since(now))
+		l.scan.done(now, time.Since(now), true)
 		if err := l.send(ctx, p); err != nil {
 			return err
 		}
@@ -92,7 +105,10 @@ func (l *lane) round(ctx context.Context) error {
 		if err := g.poll(ctx, p, l.ktime); err != nil {
 			return err
 		}
-		g.done(start, time.Since(start))
+		g.done(start, time.Since(start), len(p.events) > 0)
+		if g.joint && l.followed != nil && l.followed() {
+			g.due = start.Add(max(g.interval(), followedEvery))
+		}
 		if err := l.send(ctx, p); err != nil {
 			return err
 		}

@@ -312,7 +312,7 @@ func TestSchedule(t *testing.T) {
 	start := time.Unix(1000, 0)
 	s := schedule{pace: pace{min: 50 * time.Millisecond, max: 250 * time.Millisecond, factor: 100}}
 	for range 20 {
-		s.done(start, 100*time.Microsecond)
+		s.done(start, 100*time.Microsecond, true)
 	}
 	if got := s.due.Sub(start); got != 50*time.Millisecond {
 		t.Errorf("cheap: %s", got)
@@ -321,13 +321,13 @@ func TestSchedule(t *testing.T) {
 	if got := s.due.Sub(start); got != 5*time.Millisecond {
 		t.Errorf("pressed at once: %s", got)
 	}
-	s.done(start, 100*time.Microsecond)
+	s.done(start, 100*time.Microsecond, true)
 	s.press(start.Add(20 * time.Millisecond))
 	if got := s.due.Sub(start); got != 20*time.Millisecond {
 		t.Errorf("pressed later: %s", got)
 	}
 	for range 20 {
-		s.done(start, 20*time.Millisecond)
+		s.done(start, 20*time.Millisecond, true)
 	}
 	if got := s.due.Sub(start); got != 250*time.Millisecond {
 		t.Errorf("dear: %s", got)
@@ -337,6 +337,53 @@ func TestSchedule(t *testing.T) {
 	}
 	if since, late := s.late(start.Add(2 * time.Second)); !late || !since.Equal(start) {
 		t.Errorf("late since %s, %v", since, late)
+	}
+}
+
+// TestQuietMaps: a map that sees no connections is left alone more, until it sees one.
+func TestQuietMaps(t *testing.T) {
+	start := time.Unix(1000, 0)
+	s := schedule{pace: connectionPace}
+	for _, c := range []struct {
+		changed      bool
+		due, pressed time.Duration
+	}{
+		{true, 500 * time.Millisecond, 500 * time.Millisecond},
+		{false, 500 * time.Millisecond, 500 * time.Millisecond},
+		{false, 500 * time.Millisecond, 500 * time.Millisecond},
+		{false, 2 * time.Second, 2 * time.Second},
+		{false, 2 * time.Second, 2 * time.Second},
+		{true, 500 * time.Millisecond, 500 * time.Millisecond},
+	} {
+		s.done(start, 100*time.Microsecond, c.changed)
+		due := s.due.Sub(start)
+		s.press(start)
+		if pressed := s.due.Sub(start); due != c.due || pressed != c.pressed {
+			t.Errorf("due after %v, pressed after %v, want %v and %v", due, pressed, c.due, c.pressed)
+		}
+	}
+}
+
+// TestFollowedServices: while their changes are told, services are polled seldom, and at once when one is told.
+func TestFollowedServices(t *testing.T) {
+	n := newNode(t)
+	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	l := n.lane(newReplica())
+	followed := true
+	l.followed = func() bool { return followed }
+	pollAll(t, l)
+	g := l.groups[0]
+	if d := g.due.Sub(g.last); d < followedEvery {
+		t.Errorf("followed: next poll after %v", d)
+	}
+	l.press(time.Now())
+	if d := g.due.Sub(g.last); d > 50*time.Millisecond {
+		t.Errorf("told: next poll after %v", d)
+	}
+	followed = false
+	pollAll(t, l)
+	if d := g.due.Sub(g.last); d > 250*time.Millisecond {
+		t.Errorf("not followed any more: next poll after %v", d)
 	}
 }
 

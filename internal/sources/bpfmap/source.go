@@ -19,6 +19,11 @@ type Config struct {
 	Logger *slog.Logger // nil: no logging
 	// Trigger asks for a poll at once. Polls that follow on each other too fast are put off.
 	Trigger sources.Trigger
+	// Traffic asks for a poll of the maps of connections alone.
+	Traffic sources.Trigger
+	// Followed says that every change of the services is told with Trigger now, so that polling them seldom is
+	// enough; nil is never.
+	Followed func() bool
 	// Clock is the clock of the CT maps as far as it is known now; nil is ktime, Cilium's default.
 	Clock func() cilium.Clock
 
@@ -94,9 +99,9 @@ func (s *Source) lanes(emit events.Emit) (services, rest *lane) {
 		}
 	}
 	rest = s.lane(serial, func(k cilium.Kind) bool { return !together(k) })
-	rest.trigger = sources.NewTrigger()
+	rest.trigger, rest.traffic = sources.NewTrigger(), s.Traffic
 	services = s.lane(serial, together)
-	services.trigger, services.next = s.Trigger, rest.trigger
+	services.trigger, services.next, services.followed = s.Trigger, rest.trigger, s.Followed
 	return services, rest
 }
 
