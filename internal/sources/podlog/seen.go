@@ -53,7 +53,6 @@ type replay struct {
 	all   bool
 	left  map[int64]int
 	found bool // a line that was emitted came again, so the log has not lost any in between
-
 }
 
 // old says whether a line was emitted already.
@@ -66,7 +65,6 @@ func (r *replay) old(stamp int64) bool {
 		}
 	}
 	r.found = r.found || known
-
 	return known
 }
 

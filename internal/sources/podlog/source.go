@@ -64,8 +64,16 @@ func (s *Source) Run(parent context.Context, emit events.Emit, ready func()) err
 	if sources.WaitSynced(ctx, s.config.Cluster) != nil {
 		return nil
 	}
+	// An event that is refused ends the run: else it would count as a log that cannot be read.
+	store := func(ctx context.Context, list ...*eventpb.Event) error {
+		err := emit(ctx, list...)
+		if err != nil {
+			fail(err)
+		}
+		return err
+	}
 	f := &followers{
-		source: s, client: client, emit: oneAtATime(emit), fail: fail, running: make(map[chainKey]bool),
+		source: s, client: client, emit: oneAtATime(store), fail: fail, running: make(map[chainKey]bool),
 	}
 	f.run(ctx, ready)
 	if parent.Err() != nil {

@@ -1,6 +1,7 @@
 package podlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"go.uber.org/goleak"
 )
@@ -246,6 +248,19 @@ func TestUnreadableLogIsTroubleAndNothingComesTwice(t *testing.T) {
 	})
 	r = start(t, s)
 	r.want("c1: two")
+}
+
+// An event that cannot be stored is not blamed on the log.
+func TestRefusedEventEndsTheRun(t *testing.T) {
+	n := newFakeNode(t)
+	n.begin("c1")
+	n.log(at(1), "one")
+	n.publish()
+	refused := errors.New("journal closed")
+	emit := func(context.Context, ...*eventpb.Event) error { return refused }
+	if err := New(n.config()).Run(t.Context(), emit, func() {}); err != refused {
+		t.Errorf("Run returned %v, want %v", err, refused)
+	}
 }
 
 func TestCheck(t *testing.T) {

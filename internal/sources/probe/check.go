@@ -41,7 +41,7 @@ func (s *Source) checkExec(ctx context.Context) error {
 	p := s.config.Profile
 	thing := fmt.Sprintf("exec in pod %s/%s", p.Namespace, p.Ghost.ProbePod)
 	if s.config.Rest == nil {
-		return &events.Trouble{Thing: thing + ": no cluster is known", Mend: "name a kubeconfig with --kubeconfig"}
+		return &events.Trouble{Thing: thing, Cause: errNoCluster, Mend: "name a kubeconfig with --kubeconfig"}
 	}
 	client, err := typedcorev1.NewForConfig(s.config.Rest)
 	if err != nil {

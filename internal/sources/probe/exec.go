@@ -31,6 +31,8 @@ type curl struct {
 	seconds int // curl's limit
 }
 
+var errNoCluster = errors.New("no cluster is known")
+
 func newCurl(config *rest.Config, seconds int) *curl { return &curl{rest: config, seconds: seconds} }
 
 // command is what runs in the pod.
@@ -45,7 +47,7 @@ func (c *curl) command(target string) []string {
 // request returns what curl found. Its error says that curl did not run to its end.
 func (c *curl) request(ctx context.Context, s subject) (*eventpb.ProbeResult, error) {
 	if c.rest == nil {
-		return nil, errors.New("no cluster is known")
+		return nil, errNoCluster
 	}
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), time.Duration(c.seconds)*time.Second+execGrace)
 	defer cancel()

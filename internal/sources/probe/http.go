@@ -19,7 +19,6 @@ const (
 
 // curl's exit codes, which both kinds of requests are told in.
 const (
-	exitOK      = 0
 	exitConnect = 7 // refused, or no route
 	exitTimeout = 28
 	exitReceive = 56 // connected, and then no whole answer
@@ -61,8 +60,6 @@ func exitCode(err error) int32 {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
 	switch {
-	case err == nil:
-		return exitOK
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return exitTimeout
 	case errors.As(err, &op) && op.Op == "dial":
