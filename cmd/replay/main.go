@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(infoCommand(), rebuildCommand(), reportCommand())
-	root.AddCommand(stateCommand(), diffCommand(), explainCommand())
+	root.AddCommand(stateCommand(), diffCommand(), explainCommand(), playCommand())
 	root.AddCommand(eventsCommand(), verifyCommand(), exportCommand())
 	root.AddCommand(timelineCommand())
 	root.SetArgs(args)
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // misusedByCobra knows the library's own complaints by their text; it has no type for them.
 func misusedByCobra(err error) bool {
-	return strings.HasPrefix(err.Error(), "required flag(s) ") || strings.HasPrefix(err.Error(), "unknown command ")
+	return strings.HasPrefix(err.Error(), "required flag(s) ") || strings.HasPrefix(err.Error(), "unknown command ") || strings.HasPrefix(err.Error(), "if any flags in the group ")
 }
 
 // misused is an error of the command line itself.

@@ -21,6 +21,9 @@ type Moment struct {
 	step int
 }
 
+// Start is the moment of the session's first event.
+var Start = Moment{text: "the start", kind: afterStart}
+
 type momentKind uint8
 
 const (
