@@ -43,23 +43,19 @@ func stateAt(c *cobra.Command, s *replay.Session, m replay.Moment) (*projections
 	if err != nil {
 		return nil, at, err
 	}
-	if err := sayUnseen(c, s, at); err != nil {
+	state, err := s.StateAt(c.Context(), at)
+	if err != nil {
 		return nil, at, err
 	}
-	state, err := s.StateAt(c.Context(), at)
-	return state, at, err
-}
-
-func sayUnseen(c *cobra.Command, s *replay.Session, at replay.Position) error {
-	notes, err := s.Unseen(c.Context(), at)
+	notes, err := s.Unseen(c.Context(), at, state)
 	for _, n := range notes {
 		fmt.Fprintf(c.ErrOrStderr(), "replay: note at %s: %s\n", stamp(at.Ns), term.Printable(n))
 	}
 	if errors.Is(err, journal.ErrDamaged) {
 		fmt.Fprintln(c.ErrOrStderr(), "replay: gaps that are told of later cannot be known:", err)
-		return nil
+		err = nil
 	}
-	return err
+	return state, at, err
 }
 
 // completeMoment offers the marks and steps of the tape that is named already, and the other forms.

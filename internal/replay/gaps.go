@@ -11,6 +11,7 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
+	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -34,13 +35,9 @@ func (g SourceGap) String() string {
 	return text + fmt.Sprintf(") [seq:%d]", g.Seq)
 }
 
-// GapsAt are the gaps that the position lies in; a gap is told of when it is over, so they stand behind the
-// position on the tape; nothing is read when no source tells of one there.
-func (s *Session) GapsAt(ctx context.Context, at Position) ([]SourceGap, error) {
-	then, err := s.StateAt(ctx, at)
-	if err != nil {
-		return nil, err
-	}
+// GapsAt are the gaps that the position lies in; then is the state there. A gap is told of when it is over, so they
+// stand behind the position on the tape; nothing is read when no source tells of one there.
+func (s *Session) GapsAt(ctx context.Context, at Position, then *projections.State) ([]SourceGap, error) {
 	end, err := s.State(ctx, Moment{})
 	if err != nil {
 		return nil, err
@@ -79,19 +76,12 @@ func (s *Session) GapsAt(ctx context.Context, at Position) ([]SourceGap, error) 
 }
 
 // Unseen says, a sentence each, what an answer for the position may lack: the gaps that it lies in, and the sources
-// that were down or had not looked yet.
-func (s *Session) Unseen(ctx context.Context, at Position) ([]string, error) {
-	gaps, err := s.GapsAt(ctx, at)
-	if err != nil {
-		return nil, err
-	}
+// that were down or had not looked yet. With an error it says what it could find out.
+func (s *Session) Unseen(ctx context.Context, at Position, then *projections.State) ([]string, error) {
+	gaps, err := s.GapsAt(ctx, at, then)
 	var notes []string
 	for _, g := range gaps {
 		notes = append(notes, g.String())
-	}
-	then, err := s.StateAt(ctx, at)
-	if err != nil {
-		return nil, err
 	}
 	var starting []string
 	for _, name := range slices.Sorted(maps.Keys(then.Sources)) {
@@ -105,7 +95,7 @@ func (s *Session) Unseen(ctx context.Context, at Position) ([]string, error) {
 	if len(starting) > 0 {
 		notes = append(notes, "not yet read as a whole since the recorder started: "+strings.Join(starting, ", "))
 	}
-	return notes, nil
+	return notes, err
 }
 
 // millis shows Unix nanoseconds as RFC 3339 in UTC, to the millisecond.

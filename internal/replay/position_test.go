@@ -133,7 +133,11 @@ func TestUnseen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.Unseen(t.Context(), p)
+		then, err := s.StateAt(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Unseen(t.Context(), p, then)
 		if err != nil {
 			t.Fatal(err)
 		}
