@@ -17,13 +17,14 @@ type keeper struct {
 	saved  uint64         // position of the last keyframe
 	busy   chan struct{}  // holds one while a keyframe is being written
 	wg     sync.WaitGroup
+	wait   bool // for the one before, when its time has come; else it is put off
 }
 
 func newKeeper(k keyframes, s *projections.State, least int) *keeper {
 	keep := &keeper{keyframes: k, saved: s.Seq, busy: make(chan struct{}, 1)}
 	keep.spacing = spacing{least: keyframeLeast, ratio: perState, every: keyframeEvery}
 	if least > 0 {
-		keep.spacing = spacing{least: least}
+		keep.spacing, keep.wait = spacing{least: least}, true
 	}
 	return keep
 }
@@ -35,6 +36,9 @@ func (k *keeper) folded(r journal.Record, s *projections.State) {
 	k.newest = r
 	if !k.due(s) {
 		return
+	}
+	if k.wait {
+		k.wg.Wait()
 	}
 	select {
 	case k.busy <- struct{}{}:

@@ -22,7 +22,7 @@ func record(t *testing.T, session string) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
 	err := recorder.Run(t.Context(), recorder.Options{
-		FromTape: labTape, Speed: 50, Out: out, Session: session, Keyframes: 100_000, Sync: 1e9, Log: slog.New(slog.DiscardHandler),
+		FromTape: labTape, Speed: 500, Out: out, Session: session, Keyframes: 100_000, Sync: 1e9, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
