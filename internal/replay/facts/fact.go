@@ -20,8 +20,9 @@ type Fact struct {
 	SeenNs  int64 // when the recorder saw it, Unix nanoseconds
 	TimeNs  int64 // when it happened by the source's own clock; 0 where the source has none
 
-	eventNs int64
-	body    body
+	eventNs  int64
+	flowNode string // the node as Hubble spells it, with the cluster's name
+	body     body
 }
 
 // Op says what a fact does to what was known.

@@ -24,6 +24,7 @@ type flow struct {
 }
 
 func (s *splitter) flows(b *eventpb.Flows) {
+	s.event.flowNode = b.NodeName
 	for i, packed := range b.Flows {
 		f := &flow{batch: b, n: i}
 		s.add("", Told, packed.TimeNs, f)

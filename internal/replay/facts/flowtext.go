@@ -71,7 +71,7 @@ func hostText(ip string, port uint32, end *flowpb.Endpoint, service *flowpb.Serv
 
 // reserved are the identities that Cilium has names for.
 var reserved = map[uint32]string{
-	1: "host", 2: "world", 3: "unmanaged", 4: "health", 5: "init", 6: "remote-node", 7: "kube-apiserver", 8: "ingress",
+	0: "unknown", 1: "host", 2: "world", 3: "unmanaged", 4: "health", 5: "init", 6: "remote-node", 7: "kube-apiserver", 8: "ingress",
 	9: "world-ipv4", 10: "world-ipv6",
 }
 
@@ -138,9 +138,19 @@ func nth(list []string, i int, other string) string {
 	return list[i]
 }
 
+// acronyms are the words of drop reasons that Hubble writes in capitals.
+var acronyms = map[string]bool{"L2": true, "L3": true, "L4": true, "CT": true, "IP": true, "LB": true, "NAT": true, "TTL": true,
+	"EDT": true, "FIB": true, "MTU": true, "DSR": true, "VLAN": true, "VNI": true, "VTEP": true, "SID": true, "TC": true}
+
 // dropText spells the reason's name as a sentence: Policy denied.
 func dropText(p *flowpb.Flow) string {
-	text := strings.ToLower(strings.ReplaceAll(p.GetDropReasonDesc().String(), "_", " "))
+	words := strings.Split(p.GetDropReasonDesc().String(), "_")
+	for i, w := range words {
+		if !acronyms[w] {
+			words[i] = strings.ToLower(w)
+		}
+	}
+	text := strings.Join(words, " ")
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -16,7 +17,7 @@ func Stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(stampFormat) 
 // by `hubble observe --input-file`, which passes over what it does not know.
 func (f *Fact) JSON() ([]byte, error) {
 	list := []member{
-		{"seq", f.Seq}, {"n", f.N}, {"seen", Stamp(f.SeenNs)}, {"time", Stamp(f.WhenNs())}, {"node_name", f.Node},
+		{"seq", f.Seq}, {"n", f.N}, {"seen", Stamp(f.SeenNs)}, {"time", Stamp(f.WhenNs())}, {"node_name", cmp.Or(f.flowNode, f.Node)},
 		{"source", f.Source}, {"kind", f.Kind},
 	}
 	if f.Type != "" {
