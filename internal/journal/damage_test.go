@@ -105,10 +105,9 @@ func testEmptyBlock(t *testing.T, index bool) {
 	if gap == nil || gap.Count == 0 || int(gap.Count) != n+2-seen || last != n+2 {
 		t.Errorf("%d records up to %d, gap %v", seen, last, gap)
 	}
-	if found, _ := blocks(blocksOf(dir)); found["2.blk"].size == 0 && len(found) > 0 {
-		if _, ok := found["2.blk"]; ok {
-			t.Error("the empty block is still there")
-		}
+	found, err := blocks(blocksOf(dir))
+	if b, ok := found["2.blk"]; err != nil || ok && b.size == 0 {
+		t.Errorf("blocks %v %v: the empty one is still there", found, err)
 	}
 }
 

@@ -7,6 +7,8 @@ var (
 	ErrLocked = errors.New("locked by another process")
 	// ErrClosed: the journal was closed before the event was stored.
 	ErrClosed = errors.New("journal closed")
+	// errRestarting: after a write error the server is started again; what is stored can be read when it is up.
+	errRestarting = errors.New("journal is being started again")
 	// ErrTooBig: an event is larger than MaxEvent. Its source must split it; to wait would be for ever.
 	ErrTooBig = errors.New("event too big")
 	// ErrRegressed: a reader is further than the journal, which therefore lost its tail or is another one.

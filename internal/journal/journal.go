@@ -91,7 +91,7 @@ func (j *Journal) start() error {
 	if err != nil {
 		return err
 	}
-	s, err := openStore(j.dir, j.session, j.o, j.o.Logger)
+	s, err := openStore(j.dir, j.session, j.o)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (j *Journal) newWriter(s *store, last uint64) *writer {
 }
 
 // reopen stops the server and starts it again, once the disk takes writes: until then what is stored can be read.
-func (j *Journal) reopen(context.Context) (stream, error) {
+func (j *Journal) reopen() (stream, error) {
 	if err := tryDisk(j.dir); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (j *Journal) reopen(context.Context) (stream, error) {
 		j.tail.update(func(t *tailState) { t.store = nil })
 		now.store.close()
 	}
-	s, err := openStore(j.dir, j.session, j.o, j.o.Logger)
+	s, err := openStore(j.dir, j.session, j.o)
 	if err != nil {
 		return nil, err
 	}
@@ -168,15 +168,19 @@ func (j *Journal) Session() string { return j.session }
 // this is another: the positions are then of a stream that is gone.
 func (j *Journal) Identity() string { return j.identity }
 
-// Bounds returns the first and last position that are stored; last < first when there is none.
+// Bounds returns the first and last position that are stored; last < first when there is none. While the first is
+// not to be had, as after a write error, last stands beside the error.
 func (j *Journal) Bounds() (first, last uint64, err error) {
 	now, _ := j.tail.look()
-	if now.store == nil {
+	switch {
+	case now.closed:
 		return 0, 0, ErrClosed
+	case now.store == nil:
+		return 0, now.last, errRestarting
 	}
 	info, err := now.store.info(context.Background())
 	if err != nil {
-		return 0, 0, err
+		return 0, now.last, err
 	}
 	return max(info.State.FirstSeq, 1), now.last, nil
 }

@@ -221,6 +221,18 @@ func TestClosedJournalRefuses(t *testing.T) {
 	}
 }
 
+// A journal that is started again after a write error is not closed, and its last position is known.
+func TestBoundsWhileStartedAgain(t *testing.T) {
+	j := openTest(t, t.TempDir(), Options{})
+	emitAll(t, j.Emitter("kube"), "a", "b")
+	now, _ := j.tail.look()
+	j.tail.update(func(s *tailState) { s.store = nil })
+	if _, last, err := j.Bounds(); last != 2 || err == nil || errors.Is(err, ErrClosed) {
+		t.Errorf("last %d, %v", last, err)
+	}
+	j.tail.update(func(s *tailState) { s.store = now.store })
+}
+
 // The server makes a file for its name beside the store; everything else of it would be a listener.
 func TestNoListeningPort(t *testing.T) {
 	before := listeners(t)

@@ -43,13 +43,13 @@ func writePid(f *os.File) error {
 }
 
 func lockedTrouble(dir, path string) error {
-	cause, mend := ErrLocked, "stop it, or use another session folder"
+	cause := ErrLocked
 	if b, err := os.ReadFile(path); err == nil {
 		if pid := strings.TrimSpace(string(b)); pid != "" {
 			cause = fmt.Errorf("%w, pid %s", ErrLocked, pid)
 		}
 	}
-	return &events.Trouble{Thing: "session folder " + dir, Cause: cause, Mend: mend}
+	return &events.Trouble{Thing: "session folder " + dir, Cause: cause, Mend: "stop it, or use another session folder"}
 }
 
 // unlock empties the file and keeps it: removing it would let two processes lock two files of one name.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -29,8 +28,8 @@ type store struct {
 	always  *groupSync // nil: the server syncs at its interval
 }
 
-func openStore(dir, session string, o Options, log *slog.Logger) (*store, error) {
-	srv, err := startServer(filepath.Join(dir, "jetstream"), o.Sync, log)
+func openStore(dir, session string, o Options) (*store, error) {
+	srv, err := startServer(filepath.Join(dir, "jetstream"), o.Sync, o.Logger)
 	if err != nil {
 		return nil, err
 	}

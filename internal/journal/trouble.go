@@ -52,7 +52,7 @@ func (w *writer) newTrouble(cause error) *trouble {
 
 func (w *writer) resume(ctx context.Context) bool {
 	if w.trouble.tries > 1 {
-		s, err := w.reopen(ctx)
+		s, err := w.reopen()
 		if err != nil {
 			w.trouble.cause = err
 			return false

@@ -24,7 +24,7 @@ type writer struct {
 	log     *slog.Logger
 
 	tryDisk   func() error                          // nil when it takes writes
-	reopen    func(context.Context) (stream, error) // after a write error
+	reopen    func() (stream, error)                // after a write error
 	stored    func([]Record)                        // tells readers
 	regressed func(last uint64)                     // tells readers that the stream lost what was after last
 	gap       func(again bool, g *eventpb.Gap) item // ends now; again: under the last one's id

@@ -54,7 +54,7 @@ func runWriter(t *testing.T, f *fakeStream, ids ...string) (w *writer, reopened 
 	w = &writer{
 		stream: f, log: slog.New(slog.DiscardHandler),
 		tryDisk:   func() error { return nil },
-		reopen:    func(context.Context) (stream, error) { *reopened++; return f, nil },
+		reopen:    func() (stream, error) { *reopened++; return f, nil },
 		stored:    func([]Record) {},
 		regressed: func(last uint64) { f.regressed = append(f.regressed, last) },
 		gap: func(_ bool, g *eventpb.Gap) item {
@@ -165,7 +165,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 		f := &fakeStream{fail: func([]item) (int, int, error) { return 0, 0, errDisk }}
 		w := &writer{stream: f, log: slog.New(slog.DiscardHandler), queue: make(chan *request),
 			tryDisk: func() error { return errDisk },
-			reopen:  func(context.Context) (stream, error) { return nil, errDisk },
+			reopen:  func() (stream, error) { return nil, errDisk },
 			gap:     func(bool, *eventpb.Gap) item { return item{} }}
 		w.take(&request{items: []item{{id: "a"}}, left: 1, done: make(chan struct{})})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
