@@ -36,8 +36,10 @@ func (b *Book) Add(e *eventpb.Event) {
 		case o.Deleted:
 		case o.Service != nil:
 			b.addService(o)
-		case o.Pod != nil && !o.Pod.HostNetwork:
-			b.addPod(o)
+		case o.Pod != nil && !o.Pod.HostNetwork && o.Pod.Phase != "Succeeded" && o.Pod.Phase != "Failed":
+			b.addPod(o, o.Pod.PodIps) // of one that is over, the address may be another's by now
+		case o.CiliumEndpoint != nil: // known before the pod's own status
+			b.addPod(o, o.CiliumEndpoint.Addresses)
 		}
 	}
 	for _, d := range e.GetMaps().GetMaps() {
@@ -61,11 +63,8 @@ func (b *Book) addService(o *eventpb.KubeObject) {
 	}
 }
 
-func (b *Book) addPod(o *eventpb.KubeObject) {
-	if o.Pod.Phase == "Succeeded" || o.Pod.Phase == "Failed" {
-		return // its address may be another's by now
-	}
-	for _, ip := range o.Pod.PodIps {
+func (b *Book) addPod(o *eventpb.KubeObject, ips []string) {
+	for _, ip := range ips {
 		if a, err := netip.ParseAddr(ip); err == nil {
 			b.pods[a] = o.Namespace + "/" + o.Name
 		}

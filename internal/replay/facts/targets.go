@@ -32,6 +32,7 @@ func (t *targets) learn(f *Filter, e *eventpb.Event) {
 		if o.Pod != nil && !o.Pod.HostNetwork {
 			t.learnPod(f.Pods, name, o.Pod.PodIps)
 		}
+		t.learnPod(f.Pods, name, o.CiliumEndpoint.GetAddresses())
 		if s := o.Service; s != nil {
 			for _, want := range f.Services {
 				if isService(want)(name) {
@@ -64,7 +65,7 @@ func (t *targets) of(want string) *serviceTarget {
 
 func (t *targets) learnPod(wanted []string, name string, ips []string) {
 	for _, want := range wanted {
-		if !isPod(want)(name) {
+		if len(ips) == 0 || !isPod(want)(name) {
 			continue
 		}
 		if t.pods[want] == nil {
