@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Service events are deprecated, but older agents send them, and a tape keeps them.
+
 package facts
 
 import (

@@ -146,10 +146,8 @@ func remainder(b []byte, size uint64) bool {
 
 func (r *reading) checks() []Check {
 	r.repeated.Seen = fmt.Sprintf("%d ids", len(r.ids))
-	var sources, kinds []string
-	for _, name := range slices.Sorted(maps.Keys(r.sources)) {
-		sources = append(sources, name)
-	}
+	sources := slices.Sorted(maps.Keys(r.sources))
+	var kinds []string
 	for _, name := range slices.Sorted(maps.Keys(r.kinds)) {
 		kinds = append(kinds, fmt.Sprintf("%d %s", r.kinds[name], name))
 	}
