@@ -66,9 +66,10 @@ func (a Aim) sources(o Options, past *past) []sources.Source {
 		host.New(a.host(o, cluster, hosts)),
 	}
 	if p := o.Profile; p != nil {
+		ends := past.state.LogEnds() // now: State goes on in another goroutine
 		list = append(list,
-			later{"podlog", func() (sources.Source, error) { return a.podlog(o, p, cluster, past.logEnds()) }},
-			later{"probe", func() (sources.Source, error) { return a.probe(o, p, cluster) }},
+			&later{name: "podlog", make: func() (sources.Source, error) { return a.podlog(o, p, cluster, ends) }},
+			&later{name: "probe", make: func() (sources.Source, error) { return a.probe(o, p, cluster) }},
 		)
 	}
 	return slices.DeleteFunc(list, func(s sources.Source) bool {
@@ -101,13 +102,13 @@ func backendOf(cluster sources.Cluster, p *profile.Profile) func(*eventpb.KubeOb
 	}
 }
 
-func (a Aim) podlog(o Options, p *profile.Profile, cluster sources.Cluster, resume func(string) int64) (sources.Source, error) {
+func (a Aim) podlog(o Options, p *profile.Profile, cluster sources.Cluster, ends map[string]int64) (sources.Source, error) {
 	rest, err := kube.Connect(a.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	return podlog.New(podlog.Config{
-		Rest: rest, Cluster: cluster, Resume: resume, Logger: o.Log,
+		Rest: rest, Cluster: cluster, Resume: func(container string) int64 { return ends[container] }, Logger: o.Log,
 		Pods: []podlog.PodRef{{Namespace: p.Namespace, Name: p.Holder.Pod}},
 	}), nil
 }
@@ -120,24 +121,33 @@ func (a Aim) probe(o Options, p *profile.Profile, cluster sources.Cluster) (sour
 	return probe.New(probe.Config{Rest: rest, Cluster: cluster, Profile: p, Node: a.Node, Logger: o.Log}), nil
 }
 
-// later is a source that is made when it is run: what it needs may come after the recorder started.
+// later is a source that is made, once, when it is first run: what it needs may come after the recorder started.
 type later struct {
 	name string
 	make func() (sources.Source, error)
+	made sources.Source // keeps what it remembers of earlier runs
 }
 
-func (l later) Name() string { return l.name }
+func (l *later) Name() string { return l.name }
 
-func (l later) Check(ctx context.Context) []sources.Finding {
-	s, err := l.make()
+func (l *later) source() (sources.Source, error) {
+	var err error
+	if l.made == nil {
+		l.made, err = l.make()
+	}
+	return l.made, err
+}
+
+func (l *later) Check(ctx context.Context) []sources.Finding {
+	s, err := l.source()
 	if err != nil {
 		return []sources.Finding{{Thing: "API server", Err: err}}
 	}
 	return s.Check(ctx)
 }
 
-func (l later) Run(ctx context.Context, emit events.Emit, ready func()) error {
-	s, err := l.make()
+func (l *later) Run(ctx context.Context, emit events.Emit, ready func()) error {
+	s, err := l.source()
 	if err != nil {
 		return err
 	}

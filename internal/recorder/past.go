@@ -100,9 +100,3 @@ func (p *past) start(o Options) ([]*eventpb.Event, []sources.Source) {
 	}
 	return append(first, events.New(sessionStart(o, names))), list
 }
-
-// logEnds tells the podlog source where it stopped. It is a copy: State goes on in another goroutine.
-func (p *past) logEnds() func(containerID string) int64 {
-	ends := p.state.LogEnds()
-	return func(id string) int64 { return ends[id] }
-}
