@@ -137,7 +137,7 @@ func (g generator) maps() *eventpb.MapDeltas {
 	b := &eventpb.MapDeltas{}
 	for range 1 + g.IntN(3) {
 		d := &eventpb.MapDelta{Type: "Hash", MaxEntries: 100, MapId: g.Uint32N(9)}
-		entry := func() []byte { return nil }
+		var entry func() []byte
 		switch g.IntN(5) {
 		case 0, 1:
 			d.Map, d.KeySize, d.ValueSize = "cilium_lb4_services_v2", 12, 12

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 )
@@ -156,14 +155,4 @@ func sorted[V, W any](a map[projections.Name]V, b map[projections.Name]W) []proj
 	}
 	slices.SortFunc(names, func(x, y projections.Name) int { return strings.Compare(x.String(), y.String()) })
 	return names
-}
-
-func protoOf(name string) cilium.Proto {
-	switch name {
-	case "UDP":
-		return cilium.UDP
-	case "SCTP":
-		return cilium.SCTP
-	}
-	return cilium.TCP
 }
