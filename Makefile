@@ -41,6 +41,7 @@ lab:
 e2e: build lab
 	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v ./lab/e2e
 	lab/sources
+	TAPEDECK_HUBBLE=$$(lab/exec sh -c 'command -v hubble') go test -count=1 -run 'Hubble|Stories/export' -v ./internal/replay/export ./cmd/replay
 
 # Records testdata/lab.tape anew, with what Cilium's own tools said at its end, and testdata/rolling.tape, with what
 # the requests saw and the timeline, to be read before it is kept.

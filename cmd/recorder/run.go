@@ -36,6 +36,8 @@ func runCommand() *cobra.Command {
 	f.Var(&sync, "sync", "when the journal is synced to disk: what a power cut can lose")
 	f.StringVar(&o.FromTape, "from-tape", "", "play this tape in instead of observing a node")
 	f.Float64Var(&o.Speed, "speed", 1, "with --from-tape: times the tape's pace")
+	f.IntVar(&o.Keyframes, "keyframe-bytes", 0, "what is folded between keyframes, in bytes of flows (for tests)")
+	_ = f.MarkHidden("keyframe-bytes")
 	f.StringVar(&format, "log-format", "text", "text or json")
 	complete(c, "log-format", "text", "json")
 	complete(c, "sync", "always", "1s", "1m")

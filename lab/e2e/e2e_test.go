@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
+	"github.com/tapedeck-io/tapedeck/internal/projections"
+	"github.com/tapedeck-io/tapedeck/internal/replay"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -350,7 +352,43 @@ func (l *lab) tape() {
 	if diff := cmp.Diff(live, again); diff != "" {
 		l.Errorf("live (-), rebuilt (+):\n%s", diff)
 	}
+	l.keyframes(tape)
 	l.journal(tape)
+}
+
+// keyframes: what the live fold knew while it recorded is what the tape says of those positions.
+func (l *lab) keyframes(tape string) {
+	paths, err := filepath.Glob(filepath.Join(l.session, "keyframes", "*.keyframe"))
+	if err != nil || len(paths) < 2 {
+		l.Fatalf("%d keyframes were written while recording (%v)", len(paths), err)
+	}
+	s, err := replay.Open(l.Context(), tape)
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer s.Close()
+	for _, path := range paths {
+		k, data, err := journal.ReadKeyframe(path)
+		if err != nil {
+			l.Fatal(err)
+		}
+		live, err := projections.UnmarshalState(data)
+		if err != nil {
+			l.Fatal(err)
+		}
+		at, err := replay.ParseMoment(fmt.Sprintf("seq:%d", k.Seq))
+		if err != nil {
+			l.Fatal(err)
+		}
+		again, err := s.State(l.Context(), at)
+		if err != nil {
+			l.Fatal(err)
+		}
+		if diff := cmp.Diff(live.Files(), again.Files()); diff != "" {
+			l.Errorf("at seq %d live (-), replayed (+):\n%s", k.Seq, diff)
+		}
+	}
+	l.Logf("equal at %d keyframes", len(paths))
 }
 
 func folder(t *testing.T, dir string) map[string]string {

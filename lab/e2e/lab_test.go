@@ -87,7 +87,7 @@ func (l *lab) kubectl(args ...string) string {
 func (l *lab) record() {
 	l.Helper()
 	l.cmd = exec.Command(filepath.Join(l.root, "lab/exec"), filepath.Join(l.root, "bin/recorder"), "run",
-		"--profile", "cca-datapath", "--out", l.out, "--session", l.session)
+		"--profile", "cca-datapath", "--out", l.out, "--session", l.session, "--keyframe-bytes", "65536")
 	l.cmd.Stdout, l.cmd.Stderr = l.log, l.log
 	if err := l.cmd.Start(); err != nil {
 		l.Fatal(err)
