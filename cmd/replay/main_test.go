@@ -13,9 +13,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"replay": func() { os.Exit(Main()) }})
 }
 
-// TestStories runs the stories in testdata. $LAB is the recorded tape of the lab's eight steps.
+// TestStories runs the stories in testdata. $LAB is the recorded tape of the lab's eight steps, $ROLLING that of a
+// rolling update, and $TIMELINE its timeline.
 func TestStories(t *testing.T) {
-	tape, err := filepath.Abs("../../testdata/lab.tape")
+	recorded, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,9 @@ func TestStories(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("LAB", tape)
+			e.Setenv("LAB", filepath.Join(recorded, "lab.tape"))
+			e.Setenv("ROLLING", filepath.Join(recorded, "rolling.tape"))
+			e.Setenv("TIMELINE", filepath.Join(recorded, "rolling.timeline.txt"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("HUBBLE", os.Getenv("TAPEDECK_HUBBLE"))
 			return nil
