@@ -35,6 +35,9 @@ func (s *Session) Position(ctx context.Context, m Moment) (Position, error) {
 		if m.seq < h.FirstSeq || m.seq > h.LastSeq {
 			return Position{}, s.outside(m, m.seq < h.FirstSeq)
 		}
+		if _, last, err := s.Tape.Bounds(); err != nil || m.seq > last {
+			return Position{}, errors.Join(err, s.torn(m))
+		}
 		return s.seen(ctx, m.seq)
 	case atMark:
 		return s.mark(ctx, m)
@@ -45,8 +48,22 @@ func (s *Session) Position(ctx context.Context, m Moment) (Position, error) {
 	if err != nil {
 		return Position{}, err
 	}
+	if s.Tape.Torn() != nil {
+		end, err := s.Position(ctx, Moment{})
+		if err != nil || ns > end.Ns {
+			return Position{}, errors.Join(err, s.torn(m))
+		}
+	}
 	seq, err := s.Tape.SeqAt(ns)
 	return Position{seq, ns}, err
+}
+
+// torn says that a moment lies in the part of the tape that is missing: what was known before is no answer.
+func (s *Session) torn(m Moment) error {
+	if s.Tape.Torn() == nil {
+		return fmt.Errorf("moment %s: the tape has no such event", m)
+	}
+	return fmt.Errorf("moment %s is in the part of the tape that is missing; ask for one before, or pack the session again", m)
 }
 
 // StateAt folds the session up to a position.
