@@ -200,6 +200,32 @@ func TestGapBreaksTheMeasure(t *testing.T) {
 	}
 }
 
+// What a new list shows after a restart happened at a time that nobody knows: it causes nothing and is no sample.
+func TestRestartInTheMiddle(t *testing.T) {
+	s := tell(t, Filter{})
+	s.at(10, "kube", aService("web", "10.43.0.7"))
+	s.at(100, "kube", aSlice("web", "10.42.0.9"))
+	s.at(5000, "recorder", &eventpb.Gap{FromNs: 110e6, ToNs: 5000e6, Reason: eventpb.GapReason_GAP_REASON_RESTART, Detail: "the recorder was not running"})
+	s.at(5001, "recorder", &eventpb.Session{Sources: []string{"kube", "bpfmap"}})
+	list := aSlice("web", "10.42.0.9")
+	list.Complete = true
+	s.at(5010, "kube", list)
+	added := mapAdds("10.43.0.7", "10.42.0.9")
+	for _, d := range added.Maps {
+		d.Complete = true
+	}
+	s.at(5020, "bpfmap", added)
+	got, figures := s.end(KindSlot, KindGap)
+	if !strings.Contains(got, "gap") || !strings.Contains(got, "5020ms - ns/web slot map: slot added, backend id 9 (found in a new list: when it happened is not known)") {
+		t.Errorf("rows:\n%s", got)
+	}
+	for _, f := range figures {
+		if f.Count > 0 {
+			t.Errorf("measured across a restart: %+v", f)
+		}
+	}
+}
+
 func TestServicesAreToldApart(t *testing.T) {
 	s := tell(t, Filter{Services: []string{"ns/api"}})
 	s.at(10, "kube", aService("web", "10.43.0.7"))
