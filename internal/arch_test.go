@@ -14,6 +14,7 @@ const module = "github.com/tapedeck-io/tapedeck/internal/"
 // What each package may import of the project, by prefix: a fact goes from left to right.
 var may = map[string][]string{
 	"events":         {"events"},
+	"cli":            {},
 	"cilium":         {},
 	"profile":        {"events"},
 	"journal":        {"events", "journal"},

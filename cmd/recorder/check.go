@@ -1,18 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
 	"github.com/tapedeck-io/tapedeck/internal/term"
 )
-
-// errChecked says that check found something missing, and has printed it.
-var errChecked = errors.New("something is missing")
 
 func checkCommand() *cobra.Command {
 	var a aimFlags
@@ -46,7 +43,7 @@ func checkCommand() *cobra.Command {
 			return err
 		}
 		if missing {
-			return errChecked
+			return cli.ErrFound
 		}
 		return nil
 	}

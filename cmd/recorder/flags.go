@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
 )
@@ -53,8 +55,8 @@ func complete(c *cobra.Command, flag string, values ...string) {
 // load reads the profile and checks the names of the sources.
 func (a *aimFlags) load(o *recorder.Options) error {
 	for _, s := range a.sources {
-		if !contains(recorder.SourceNames, s) {
-			return misused{fmt.Errorf("--sources: %q is none of %s", s, strings.Join(recorder.SourceNames, ", "))}
+		if !slices.Contains(recorder.SourceNames, s) {
+			return cli.Misuse(fmt.Errorf("--sources: %q is none of %s", s, strings.Join(recorder.SourceNames, ", ")))
 		}
 	}
 	a.aim.Only = a.sources
@@ -68,15 +70,6 @@ func (a *aimFlags) load(o *recorder.Options) error {
 	p, text, err := profile.Load(a.profile)
 	o.Profile, o.ProfileText = p, text
 	return err
-}
-
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
 }
 
 // syncValue is --sync: a duration, or "always".
@@ -112,5 +105,5 @@ func logger(format string, level slog.Level) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
 	}
-	return nil, misused{fmt.Errorf("--log-format: %q is neither text nor json", format)}
+	return nil, cli.Misuse(fmt.Errorf("--log-format: %q is neither text nor json", format))
 }

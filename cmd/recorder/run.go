@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/recorder"
 	"golang.org/x/term"
@@ -44,13 +45,13 @@ func runCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case o.Speed <= 0:
-			return misused{errors.New("--speed: want more than 0")}
+			return cli.Misuse(errors.New("--speed: want more than 0"))
 		case f.Changed("speed") && o.FromTape == "":
-			return misused{errors.New("--speed: goes with --from-tape")}
+			return cli.Misuse(errors.New("--speed: goes with --from-tape"))
 		case o.FromTape != "" && o.Out == "":
-			return misused{errors.New("--from-tape: name a folder for the files with --out")}
+			return cli.Misuse(errors.New("--from-tape: name a folder for the files with --out"))
 		case o.FromTape != "" && f.Changed("session") && journal.CheckSession(*session) == nil:
-			return misused{fmt.Errorf("--from-tape: %s has a session already; name a new folder with --session", *session)}
+			return cli.Misuse(fmt.Errorf("--from-tape: %s has a session already; name a new folder with --session", *session))
 		}
 		if err := a.load(&o); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
 )
@@ -24,7 +25,7 @@ endpoints and whatever else was recorded. Exit code 0: no difference, 1: differe
 	format := formatFlag(c, "table", "table", "diff", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("from") {
-			return misused{errors.New("say --from which moment")}
+			return cli.Misuse(errors.New("say --from which moment"))
 		}
 		s, err := open(c, args[0])
 		if err != nil {
@@ -47,7 +48,7 @@ endpoints and whatever else was recorded. Exit code 0: no difference, 1: differe
 			err = printAs(c.OutOrStdout(), *format, d)
 		}
 		if err == nil && !d.Empty() {
-			err = errDifferent
+			err = cli.ErrFound
 		}
 		return err
 	}

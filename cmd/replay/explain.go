@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/replay/explain"
 )
@@ -56,29 +57,29 @@ not known is listed with the source that would tell. A connection is named by it
 // subjectOf reads what is to be explained.
 func subjectOf(args []string) (explain.Subject, error) {
 	if len(args) != 3 {
-		return nil, misused{errors.New("name one tape or session folder, and what to explain: service NAMESPACE/NAME, connection IP:PORT or port N")}
+		return nil, cli.Misuse(errors.New("name one tape or session folder, and what to explain: service NAMESPACE/NAME, connection IP:PORT or port N"))
 	}
 	switch kind, name := args[1], args[2]; kind {
 	case "service":
 		namespace, short, ok := strings.Cut(name, "/")
 		if !ok || namespace == "" || short == "" {
-			return nil, misused{fmt.Errorf("service %q: want NAMESPACE/NAME", name)}
+			return nil, cli.Misuse(fmt.Errorf("service %q: want NAMESPACE/NAME", name))
 		}
 		return explain.Service(namespace, short), nil
 	case "connection":
 		a, err := netip.ParseAddrPort(name)
 		if err != nil {
-			return nil, misused{fmt.Errorf("connection %q: want the client's IP:PORT", name)}
+			return nil, cli.Misuse(fmt.Errorf("connection %q: want the client's IP:PORT", name))
 		}
 		return explain.Connection(a), nil
 	case "port":
 		n, err := strconv.ParseUint(name, 10, 16)
 		if err != nil || n == 0 {
-			return nil, misused{fmt.Errorf("port %q: want a number from 1 to 65535", name)}
+			return nil, cli.Misuse(fmt.Errorf("port %q: want a number from 1 to 65535", name))
 		}
 		return explain.Port(uint16(n)), nil
 	default:
-		return nil, misused{fmt.Errorf("cannot explain a %q: want service, connection or port", kind)}
+		return nil, cli.Misuse(fmt.Errorf("cannot explain a %q: want service, connection or port", kind))
 	}
 }
 

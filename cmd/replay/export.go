@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
 	"github.com/tapedeck-io/tapedeck/internal/replay/export"
@@ -58,7 +59,7 @@ hubble-jsonl and cloudevents take the filters of replay events.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		e := exporters[slices.Index(names, args[0])]
 		if !e.picks && pick.given() {
-			return misused{fmt.Errorf("%s is of a whole tape: leave the filters away", e.name)}
+			return cli.Misuse(fmt.Errorf("%s is of a whole tape: leave the filters away", e.name))
 		}
 		s, err := open(c, args[1])
 		if err != nil {
@@ -103,9 +104,9 @@ func formatAndTape(names []string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 0 && !slices.Contains(names, args[0]):
-			return misused{fmt.Errorf("format %s: want one of %s", args[0], strings.Join(names, ", "))}
+			return cli.Misuse(fmt.Errorf("format %s: want one of %s", args[0], strings.Join(names, ", ")))
 		case len(args) != 2:
-			return misused{errors.New("name a format, one of " + strings.Join(names, ", ") + ", and one tape or session folder")}
+			return cli.Misuse(errors.New("name a format, one of " + strings.Join(names, ", ") + ", and one tape or session folder"))
 		}
 		return nil
 	}

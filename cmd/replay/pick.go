@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
 	"github.com/tapedeck-io/tapedeck/internal/replay/facts"
 )
@@ -51,7 +52,7 @@ func (p *pickFlags) given() bool {
 // query is what the flags say, for a session.
 func (p *pickFlags) query(s *replay.Session) (facts.Query, error) {
 	if p.filters.not {
-		return facts.Query{}, misused{errors.New("--not stands before no filter")}
+		return facts.Query{}, cli.Misuse(errors.New("--not stands before no filter"))
 	}
 	q := facts.Query{Filter: p.filters.filter, First: int(*p.first), Last: int(*p.last)}
 	var err error

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
@@ -75,7 +76,7 @@ func playSpan(c *cobra.Command, s *replay.Session, from, to replay.Moment) (firs
 	}
 	last, err = s.Position(c.Context(), to)
 	if err == nil && last.Seq < first.Seq {
-		err = misused{fmt.Errorf("--from %s is after --to %s", from, to)}
+		err = cli.Misuse(fmt.Errorf("--from %s is after --to %s", from, to))
 	}
 	return first, last, err
 }

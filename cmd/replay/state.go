@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"sigs.k8s.io/yaml"
 )
@@ -24,7 +25,7 @@ func stateCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[1]
 		if *format != "" && !strings.HasSuffix(name, ".json") {
-			return misused{fmt.Errorf("%s is no JSON: leave -o away", name)}
+			return cli.Misuse(fmt.Errorf("%s is no JSON: leave -o away", name))
 		}
 		s, err := open(c, args[0])
 		if err != nil {
@@ -37,7 +38,7 @@ func stateCommand() *cobra.Command {
 		}
 		data, err := state.File(name)
 		if errors.Is(err, projections.ErrNoFile) {
-			return misused{err}
+			return cli.Misuse(err)
 		}
 		if err == nil && *format == "yaml" {
 			data, err = yaml.JSONToYAML(data)
@@ -53,7 +54,7 @@ func stateCommand() *cobra.Command {
 
 func tapeAndFile(c *cobra.Command, args []string) error {
 	if len(args) != 2 {
-		return misused{errors.New("name one tape or session folder, and one of its files, as svc.json")}
+		return cli.Misuse(errors.New("name one tape or session folder, and one of its files, as svc.json"))
 	}
 	return nil
 }

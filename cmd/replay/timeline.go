@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/cli"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
 	"github.com/tapedeck-io/tapedeck/internal/replay/timeline"
 	"sigs.k8s.io/yaml"
@@ -58,13 +59,13 @@ func timelineFlags(c *cobra.Command) func(*replay.Session) (timeline.Filter, err
 	return func(s *replay.Session) (f timeline.Filter, err error) {
 		for _, name := range *services {
 			if namespace, rest, ok := strings.Cut(name, "/"); !ok || namespace == "" || rest == "" || strings.Contains(rest, "/") {
-				return f, misused{fmt.Errorf("--service %q: want namespace/name", name)}
+				return f, cli.Misuse(fmt.Errorf("--service %q: want namespace/name", name))
 			}
 		}
 		f.Services = *services
 		for _, k := range *kinds {
 			if !slices.Contains(timeline.Kinds, timeline.Kind(k)) {
-				return f, misused{fmt.Errorf("--kind %q: want one of %s", k, rowKinds())}
+				return f, cli.Misuse(fmt.Errorf("--kind %q: want one of %s", k, rowKinds()))
 			}
 			f.Kinds = append(f.Kinds, timeline.Kind(k))
 		}
