@@ -7,7 +7,6 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events"
-	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -88,19 +87,9 @@ func (s *Source) watch(ctx context.Context, ready func(), lanes ...*lane) error 
 }
 
 func (s *Source) lanes(emit events.Emit) (services, rest *lane) {
-	one := make(chan struct{}, 1) // lets one lane emit at a time
-	serial := func(ctx context.Context, list ...*eventpb.Event) error {
-		select {
-		case one <- struct{}{}:
-			defer func() { <-one }()
-			return emit(ctx, list...)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	rest = s.lane(serial, func(k cilium.Kind) bool { return !together(k) })
+	rest = s.lane(emit, func(k cilium.Kind) bool { return !together(k) })
 	rest.trigger, rest.traffic = sources.NewTrigger(), s.Traffic
-	services = s.lane(serial, together)
+	services = s.lane(emit, together)
 	services.trigger, services.next, services.followed = s.Trigger, rest.trigger, s.Followed
 	return services, rest
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -73,7 +72,7 @@ func (s *Source) Run(parent context.Context, emit events.Emit, ready func()) err
 		return err
 	}
 	f := &followers{
-		source: s, client: client, emit: oneAtATime(store), fail: fail, running: make(map[chainKey]bool),
+		source: s, client: client, emit: store, fail: fail, running: make(map[chainKey]bool),
 	}
 	f.run(ctx, ready)
 	if parent.Err() != nil {
@@ -97,14 +96,4 @@ func (s *Source) connect() (*corev1.CoreV1Client, func(), error) {
 		return nil, nil, fmt.Errorf("make core client: %w", err)
 	}
 	return client, func() { utilnet.CloseIdleConnectionsFor(h.Transport) }, nil
-}
-
-// oneAtATime lets many readers share an emit, whose events are in order.
-func oneAtATime(emit events.Emit) events.Emit {
-	var mu sync.Mutex
-	return func(ctx context.Context, list ...*eventpb.Event) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return emit(ctx, list...)
-	}
 }

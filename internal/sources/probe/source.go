@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
-	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
 	"k8s.io/client-go/rest"
@@ -54,7 +53,7 @@ func (s *Source) Run(ctx context.Context, emit events.Emit, ready func()) error 
 	if sources.WaitSynced(ctx, s.config.Cluster) != nil {
 		return nil
 	}
-	return s.run(ctx, oneAtATime(emit), ready, s.probes())
+	return s.run(ctx, emit, ready, s.probes())
 }
 
 func (s *Source) run(parent context.Context, emit events.Emit, ready func(), probes []probe) error {
@@ -91,15 +90,5 @@ func (s *Source) probes() []probe {
 	return []probe{
 		{name: "nodeport", subject: t.nodePort, request: httpRequest, settled: answered},
 		{name: "ghost", subject: t.ghost, request: newCurl(s.config.Rest, p.Ghost.TimeoutSeconds).request, settled: answeredOrRefused},
-	}
-}
-
-// oneAtATime lets the probes share an emit, whose events are in order.
-func oneAtATime(emit events.Emit) events.Emit {
-	var mu sync.Mutex
-	return func(ctx context.Context, list ...*eventpb.Event) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return emit(ctx, list...)
 	}
 }
