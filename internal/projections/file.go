@@ -36,7 +36,7 @@ func (s *State) waitsFor(name string) []string {
 		if v.File == name {
 			w := &waits{s: s}
 			v.Render(s, w)
-			return w.for_
+			return w.missing
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ func (s *State) StepComplete(step int) bool {
 			continue
 		}
 		w := &waits{s: s}
-		return v.Render(s, w) != nil && len(w.for_) == 0
+		return v.Render(s, w) != nil && len(w.missing) == 0
 	}
 	return false
 }

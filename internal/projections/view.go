@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +77,9 @@ type text string
 
 // waits collects what a file waits for, and which sources it rests on.
 type waits struct {
-	s     *State
-	for_  []string
-	stale []string
+	s       *State
+	missing []string
+	stale   []string
 }
 
 // need returns a pointer to the value, or nil (null in the file) while it is not known, and then notes what is
@@ -96,7 +97,7 @@ func need[T any](w *waits, source, what string, v T, ok bool) *T {
 		if m := w.s.unreadableMap(); m != nil && source == "bpfmap" {
 			what = fmt.Sprintf("a recorder that can read %s (keys of %d bytes, values of %d)", m.Name, m.KeySize, m.ValueSize)
 		}
-		w.for_ = appendNew(w.for_, what)
+		w.missing = appendNew(w.missing, what)
 		return nil
 	}
 	return &v
@@ -104,15 +105,13 @@ func need[T any](w *waits, source, what string, v T, ok bool) *T {
 
 func (w *waits) until(ok bool, what string) {
 	if !ok {
-		w.for_ = appendNew(w.for_, what)
+		w.missing = appendNew(w.missing, what)
 	}
 }
 
 func appendNew(list []string, s string) []string {
-	for _, have := range list {
-		if have == s {
-			return list
-		}
+	if slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }
@@ -128,11 +127,11 @@ type fileStatus struct {
 }
 
 func (w *waits) status(v View, present bool) fileStatus {
-	f := fileStatus{v.File, v.Step, "complete", w.for_}
+	f := fileStatus{v.File, v.Step, "complete", w.missing}
 	switch {
 	case !present:
 		f.Status = "absent"
-	case len(w.for_) > 0:
+	case len(w.missing) > 0:
 		f.Status = "waiting"
 	case len(w.stale) > 0:
 		f.Status, f.WaitsFor = "stale", w.stale

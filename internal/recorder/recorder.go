@@ -76,16 +76,16 @@ func Run(ctx context.Context, o Options) (err error) {
 // work runs the sources (or the tape), the fold and the control socket together.
 func work(ctx, open context.Context, o Options, past *past, l *live) error {
 	j := l.journal
-	start, list := past.start(o)
-	feed := func(ctx context.Context) error {
-		if err := j.Emitter(Self)(open, start...); err != nil {
-			return err
+	feed := func(ctx context.Context) error { return play(ctx, o, j) }
+	if o.FromTape == "" {
+		start, list := past.start(o)
+		feed = func(ctx context.Context) error {
+			if err := j.Emitter(Self)(open, start...); err != nil {
+				return err
+			}
+			sources.Supervise(ctx, o.Log, j.Emitter, list)
+			return nil
 		}
-		sources.Supervise(ctx, o.Log, j.Emitter, list)
-		return nil
-	}
-	if o.FromTape != "" {
-		feed = func(ctx context.Context) error { return play(ctx, o, j) }
 	}
 	c := &control{emit: j.Emitter(Self), pack: packer(j, l.keys.keyframes), log: o.Log}
 	g, ctx := errgroup.WithContext(ctx)

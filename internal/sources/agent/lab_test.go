@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -13,16 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"golang.org/x/sys/unix"
 )
-
-// needLab skips without TAPEDECK_LAB=1; with it, an absent lab fails the test.
-func needLab(t *testing.T) {
-	t.Helper()
-	if os.Getenv("TAPEDECK_LAB") != "1" {
-		t.Skip("needs a node with Cilium: set TAPEDECK_LAB=1 and run it with lab/exec")
-	}
-}
 
 func command(t *testing.T, name string, args ...string) string {
 	t.Helper()
@@ -35,7 +27,7 @@ func command(t *testing.T, name string, args ...string) string {
 
 // The oracle is Cilium's own tool.
 func TestLabSnapshotIsWhatCiliumDbgPrints(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	r := run(t, New(Config{})).up(t)
 	var services, endpoints []string
 	var list []struct {
@@ -82,7 +74,7 @@ func TestLabSnapshotIsWhatCiliumDbgPrints(t *testing.T) {
 }
 
 func TestLabServiceComesAndGoes(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	look := sources.NewTrigger()
 	r := run(t, New(Config{Triggers: []sources.Trigger{look}})).up(t)
 	command(t, "kubectl", "create", "namespace", "t-agent")
@@ -111,7 +103,7 @@ func TestLabServiceComesAndGoes(t *testing.T) {
 
 // Says what an idle node costs; a figure and no condition, since it depends on what else the machine does.
 func TestLabIdleCost(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	r := run(t, New(Config{})).up(t)
 	r.mu.Lock()
 	before := len(r.events)
@@ -138,7 +130,7 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 func TestLabCheck(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	for _, f := range New(Config{}).Check(t.Context()) {
 		t.Logf("%+v", f)
 		if f.Err != nil {

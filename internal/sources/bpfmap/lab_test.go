@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,16 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"golang.org/x/sys/unix"
 )
-
-// needLab skips unless the tests run on the node of the lab: TAPEDECK_LAB=1 lab/exec bpfmap.test.
-func needLab(t *testing.T) {
-	t.Helper()
-	if os.Getenv("TAPEDECK_LAB") != "1" {
-		t.Skip("needs the lab: set TAPEDECK_LAB=1 and run on its node")
-	}
-}
 
 func output(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
@@ -35,7 +27,7 @@ func output(t *testing.T, name string, args ...string) []byte {
 }
 
 func TestLabCheck(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	for _, f := range New(Config{}).Check(t.Context()) {
 		if f.Err != nil {
 			t.Errorf("%s: %v", f.Thing, f.Err)
@@ -59,7 +51,7 @@ func (r *replica) frontends() []string {
 // TestLabServices: on a real node readers know the frontends that cilium-dbg lists, also after a Service came and
 // after it went.
 func TestLabServices(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	const namespace, address = "t-bpfmap", "10.43.77.77"
 	r := newReplica()
 	start(t, Config{}, r)
@@ -102,7 +94,7 @@ func TestLabServices(t *testing.T) {
 
 // TestLabMaps: readers hold every entry of the maps that do not change by themselves, as bpftool dumps them.
 func TestLabMaps(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	r := newReplica()
 	start(t, Config{}, r)
 	for _, name := range []string{"cilium_lb4_reverse_nat", "cilium_lxc", "cilium_ipcache_v2", backendName} {
@@ -139,7 +131,7 @@ func unhex(t *testing.T, list []string) string {
 // TestLabIdleCost says what polling a node's maps costs while little happens to them. It depends on what else the
 // machine does, so it is a figure and no condition.
 func TestLabIdleCost(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	r := newReplica()
 	start(t, Config{}, r)
 	began, used := time.Now(), cpuTime(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,9 +20,7 @@ import (
 //
 //	go test -c -o /tmp/host.test ./internal/sources/host && TAPEDECK_LAB=1 lab/exec /tmp/host.test -test.run Lab -test.v
 func TestLab(t *testing.T) {
-	if os.Getenv("TAPEDECK_LAB") == "" {
-		t.Skip("set TAPEDECK_LAB=1 and run on the lab's node")
-	}
+	sourcetest.NeedLab(t)
 	s := snapshot(t, Config{Cluster: labPods(t), Node: "lab", Select: func(*eventpb.KubeObject) bool { return true }})
 	t.Run("rules", func(t *testing.T) {
 		for _, set := range s.RuleSets[:2] {
@@ -169,9 +168,7 @@ func with(lines []string, sub string) (n int) {
 // TestLabIdle says what the source uses of a core on a node at rest; a figure and no condition, since it depends on
 // what else the machine does.
 func TestLabIdle(t *testing.T) {
-	if os.Getenv("TAPEDECK_LAB") == "" {
-		t.Skip("set TAPEDECK_LAB=1 and run on the lab's node")
-	}
+	sourcetest.NeedLab(t)
 	cluster := labPods(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -207,9 +204,7 @@ func cpuTime(t *testing.T) (sum time.Duration) {
 
 // TestLabPodComesAndGoes sees a new pod's device with its program, and the end of both.
 func TestLabPodComesAndGoes(t *testing.T) {
-	if os.Getenv("TAPEDECK_LAB") == "" {
-		t.Skip("set TAPEDECK_LAB=1 and run on the lab's node")
-	}
+	sourcetest.NeedLab(t)
 	const namespace = "t-host"
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &tape{more: make(chan struct{})}

@@ -12,21 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// needLab skips without TAPEDECK_LAB=1; with it, an absent lab fails the test.
-func needLab(t *testing.T) {
-	t.Helper()
-	if os.Getenv("TAPEDECK_LAB") != "1" {
-		t.Skip("needs a node with Cilium: set TAPEDECK_LAB=1 and run it with lab/exec")
-	}
-}
-
 // The oracle is Hubble's own tool: every flow that it prints is recorded, and restored the same.
 func TestLabFlowsAreWhatHubbleObserves(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	look := sources.NewTrigger()
 	s := New(Config{Triggers: []sources.Trigger{look}})
 	r := run(t, s).up(t)
@@ -79,7 +72,7 @@ func TestLabFlowsAreWhatHubbleObserves(t *testing.T) {
 }
 
 func TestLabCost(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	r := run(t, New(Config{})).up(t)
 	r.mu.Lock()
 	before := len(flowsOf(r.events))
@@ -104,7 +97,7 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 func TestLabCheck(t *testing.T) {
-	needLab(t)
+	sourcetest.NeedLab(t)
 	for _, address := range []string{DefaultAddress, "192.168.96.10:4244"} {
 		for _, f := range New(Config{Address: address}).Check(t.Context()) {
 			t.Logf("%+v", f)
