@@ -35,6 +35,8 @@ func New(body proto.Message) *eventpb.Event {
 		e.Body = &eventpb.Event_Host{Host: b}
 	case *eventpb.ProbeResult:
 		e.Body = &eventpb.Event_Probe{Probe: b}
+	case *eventpb.Tick:
+		e.Body = &eventpb.Event_Tick{Tick: b}
 	default:
 		panic(fmt.Sprintf("events: %T is no event body", body))
 	}

@@ -51,6 +51,7 @@ type Event struct {
 	//	*Event_Agent
 	//	*Event_Host
 	//	*Event_Probe
+	//	*Event_Tick
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,6 +251,15 @@ func (x *Event) GetProbe() *ProbeResult {
 	return nil
 }
 
+func (x *Event) GetTick() *Tick {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Tick); ok {
+			return x.Tick
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -302,6 +312,10 @@ type Event_Probe struct {
 	Probe *ProbeResult `protobuf:"bytes,27,opt,name=probe,proto3,oneof"`
 }
 
+type Event_Tick struct {
+	Tick *Tick `protobuf:"bytes,28,opt,name=tick,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Body() {}
 
 func (*Event_Status) isEvent_Body() {}
@@ -326,11 +340,13 @@ func (*Event_Host) isEvent_Body() {}
 
 func (*Event_Probe) isEvent_Body() {}
 
+func (*Event_Tick) isEvent_Body() {}
+
 var File_events_v1_event_proto protoreflect.FileDescriptor
 
 const file_events_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15events/v1/event.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x16events/v1/bpfmap.proto\x1a\x14events/v1/host.proto\x1a\x16events/v1/hubble.proto\x1a\x14events/v1/kube.proto\x1a\x16events/v1/podlog.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xd2\x06\n" +
+	"\x15events/v1/event.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x16events/v1/bpfmap.proto\x1a\x14events/v1/host.proto\x1a\x16events/v1/hubble.proto\x1a\x14events/v1/kube.proto\x1a\x16events/v1/podlog.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\x82\a\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n" +
@@ -351,7 +367,8 @@ const file_events_v1_event_proto_rawDesc = "" +
 	"\x03log\x18\x18 \x01(\v2\x1c.tapedeck.events.v1.LogLinesH\x00R\x03log\x128\n" +
 	"\x05agent\x18\x19 \x01(\v2 .tapedeck.events.v1.AgentObjectsH\x00R\x05agent\x123\n" +
 	"\x04host\x18\x1a \x01(\v2\x1d.tapedeck.events.v1.HostStateH\x00R\x04host\x127\n" +
-	"\x05probe\x18\x1b \x01(\v2\x1f.tapedeck.events.v1.ProbeResultH\x00R\x05probeB\x06\n" +
+	"\x05probe\x18\x1b \x01(\v2\x1f.tapedeck.events.v1.ProbeResultH\x00R\x05probe\x12.\n" +
+	"\x04tick\x18\x1c \x01(\v2\x18.tapedeck.events.v1.TickH\x00R\x04tickB\x06\n" +
 	"\x04bodyB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
 
 var (
@@ -381,6 +398,7 @@ var file_events_v1_event_proto_goTypes = []any{
 	(*AgentObjects)(nil), // 10: tapedeck.events.v1.AgentObjects
 	(*HostState)(nil),    // 11: tapedeck.events.v1.HostState
 	(*ProbeResult)(nil),  // 12: tapedeck.events.v1.ProbeResult
+	(*Tick)(nil),         // 13: tapedeck.events.v1.Tick
 }
 var file_events_v1_event_proto_depIdxs = []int32{
 	1,  // 0: tapedeck.events.v1.Event.session_start:type_name -> tapedeck.events.v1.Session
@@ -395,11 +413,12 @@ var file_events_v1_event_proto_depIdxs = []int32{
 	10, // 9: tapedeck.events.v1.Event.agent:type_name -> tapedeck.events.v1.AgentObjects
 	11, // 10: tapedeck.events.v1.Event.host:type_name -> tapedeck.events.v1.HostState
 	12, // 11: tapedeck.events.v1.Event.probe:type_name -> tapedeck.events.v1.ProbeResult
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 12: tapedeck.events.v1.Event.tick:type_name -> tapedeck.events.v1.Tick
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_event_proto_init() }
@@ -428,6 +447,7 @@ func file_events_v1_event_proto_init() {
 		(*Event_Agent)(nil),
 		(*Event_Host)(nil),
 		(*Event_Probe)(nil),
+		(*Event_Tick)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -29,6 +29,7 @@ type HostState struct {
 	Listeners     *Listeners             `protobuf:"bytes,4,opt,name=listeners,proto3" json:"listeners,omitempty"`
 	PodSockets    []*PodSockets          `protobuf:"bytes,5,rep,name=pod_sockets,json=podSockets,proto3" json:"pod_sockets,omitempty"`
 	TcFilters     *TCFilters             `protobuf:"bytes,6,opt,name=tc_filters,json=tcFilters,proto3" json:"tc_filters,omitempty"`
+	Neighbours    *Neighbours            `protobuf:"bytes,7,opt,name=neighbours,proto3" json:"neighbours,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -101,6 +102,13 @@ func (x *HostState) GetPodSockets() []*PodSockets {
 func (x *HostState) GetTcFilters() *TCFilters {
 	if x != nil {
 		return x.TcFilters
+	}
+	return nil
+}
+
+func (x *HostState) GetNeighbours() *Neighbours {
+	if x != nil {
+		return x.Neighbours
 	}
 	return nil
 }
@@ -312,7 +320,11 @@ type Attachments struct {
 	Attachments []*Attachment          `protobuf:"bytes,1,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	// What could not be looked at and why, for example "cgroup /run/cilium/cgroupv2: no such file or directory".
 	// What is missing from the list may then still be attached.
-	Unreadable    []string `protobuf:"bytes,2,rep,name=unreadable,proto3" json:"unreadable,omitempty"`
+	Unreadable []string `protobuf:"bytes,2,rep,name=unreadable,proto3" json:"unreadable,omitempty"`
+	// Programs that attached ones reach through tail calls, ascending by id.
+	Reached []*ReachedProgram `protobuf:"bytes,3,rep,name=reached,proto3" json:"reached,omitempty"`
+	// The maps of attached and reached programs, ascending by id.
+	UsedMaps      []*UsedMap `protobuf:"bytes,4,rep,name=used_maps,json=usedMaps,proto3" json:"used_maps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -361,6 +373,20 @@ func (x *Attachments) GetUnreadable() []string {
 	return nil
 }
 
+func (x *Attachments) GetReached() []*ReachedProgram {
+	if x != nil {
+		return x.Reached
+	}
+	return nil
+}
+
+func (x *Attachments) GetUsedMaps() []*UsedMap {
+	if x != nil {
+		return x.UsedMaps
+	}
+	return nil
+}
+
 // Attachment is one program at one hook, in the order in which they run.
 type Attachment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -373,10 +399,12 @@ type Attachment struct {
 	Cgroup    string `protobuf:"bytes,4,opt,name=cgroup,proto3" json:"cgroup,omitempty"`
 	ProgramId uint32 `protobuf:"varint,5,opt,name=program_id,json=programId,proto3" json:"program_id,omitempty"`
 	// The BTF function's name, whole; the kernel's 15 characters where there is no BTF.
-	Program       string   `protobuf:"bytes,6,opt,name=program,proto3" json:"program,omitempty"`
-	Tag           string   `protobuf:"bytes,7,opt,name=tag,proto3" json:"tag,omitempty"`
-	LinkId        uint32   `protobuf:"varint,8,opt,name=link_id,json=linkId,proto3" json:"link_id,omitempty"`
-	MapIds        []uint32 `protobuf:"varint,9,rep,packed,name=map_ids,json=mapIds,proto3" json:"map_ids,omitempty"`
+	Program string   `protobuf:"bytes,6,opt,name=program,proto3" json:"program,omitempty"`
+	Tag     string   `protobuf:"bytes,7,opt,name=tag,proto3" json:"tag,omitempty"`
+	LinkId  uint32   `protobuf:"varint,8,opt,name=link_id,json=linkId,proto3" json:"link_id,omitempty"`
+	MapIds  []uint32 `protobuf:"varint,9,rep,packed,name=map_ids,json=mapIds,proto3" json:"map_ids,omitempty"`
+	// Of a cgroup: the kernel's id, where its path is not known the only name.
+	CgroupId      uint64 `protobuf:"varint,10,opt,name=cgroup_id,json=cgroupId,proto3" json:"cgroup_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -474,6 +502,135 @@ func (x *Attachment) GetMapIds() []uint32 {
 	return nil
 }
 
+func (x *Attachment) GetCgroupId() uint64 {
+	if x != nil {
+		return x.CgroupId
+	}
+	return 0
+}
+
+type ReachedProgram struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProgramId     uint32                 `protobuf:"varint,1,opt,name=program_id,json=programId,proto3" json:"program_id,omitempty"`
+	Program       string                 `protobuf:"bytes,2,opt,name=program,proto3" json:"program,omitempty"`
+	MapIds        []uint32               `protobuf:"varint,3,rep,packed,name=map_ids,json=mapIds,proto3" json:"map_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReachedProgram) Reset() {
+	*x = ReachedProgram{}
+	mi := &file_events_v1_host_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReachedProgram) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReachedProgram) ProtoMessage() {}
+
+func (x *ReachedProgram) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_host_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReachedProgram.ProtoReflect.Descriptor instead.
+func (*ReachedProgram) Descriptor() ([]byte, []int) {
+	return file_events_v1_host_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReachedProgram) GetProgramId() uint32 {
+	if x != nil {
+		return x.ProgramId
+	}
+	return 0
+}
+
+func (x *ReachedProgram) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *ReachedProgram) GetMapIds() []uint32 {
+	if x != nil {
+		return x.MapIds
+	}
+	return nil
+}
+
+// UsedMap is a map that programs use, whether it is pinned or not.
+type UsedMap struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The kernel's 15 characters.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	MaxEntries    uint32 `protobuf:"varint,3,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsedMap) Reset() {
+	*x = UsedMap{}
+	mi := &file_events_v1_host_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsedMap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsedMap) ProtoMessage() {}
+
+func (x *UsedMap) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_host_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsedMap.ProtoReflect.Descriptor instead.
+func (*UsedMap) Descriptor() ([]byte, []int) {
+	return file_events_v1_host_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UsedMap) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *UsedMap) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UsedMap) GetMaxEntries() uint32 {
+	if x != nil {
+		return x.MaxEntries
+	}
+	return 0
+}
+
 type Listeners struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sockets       []*Socket              `protobuf:"bytes,1,rep,name=sockets,proto3" json:"sockets,omitempty"`
@@ -483,7 +640,7 @@ type Listeners struct {
 
 func (x *Listeners) Reset() {
 	*x = Listeners{}
-	mi := &file_events_v1_host_proto_msgTypes[6]
+	mi := &file_events_v1_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +652,7 @@ func (x *Listeners) String() string {
 func (*Listeners) ProtoMessage() {}
 
 func (x *Listeners) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_host_proto_msgTypes[6]
+	mi := &file_events_v1_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +665,7 @@ func (x *Listeners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Listeners.ProtoReflect.Descriptor instead.
 func (*Listeners) Descriptor() ([]byte, []int) {
-	return file_events_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_host_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Listeners) GetSockets() []*Socket {
@@ -534,7 +691,7 @@ type PodSockets struct {
 
 func (x *PodSockets) Reset() {
 	*x = PodSockets{}
-	mi := &file_events_v1_host_proto_msgTypes[7]
+	mi := &file_events_v1_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -546,7 +703,7 @@ func (x *PodSockets) String() string {
 func (*PodSockets) ProtoMessage() {}
 
 func (x *PodSockets) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_host_proto_msgTypes[7]
+	mi := &file_events_v1_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -559,7 +716,7 @@ func (x *PodSockets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodSockets.ProtoReflect.Descriptor instead.
 func (*PodSockets) Descriptor() ([]byte, []int) {
-	return file_events_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PodSockets) GetNamespace() string {
@@ -612,14 +769,16 @@ type Socket struct {
 	Local  string `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
 	Remote string `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
 	// ESTABLISHED, LISTEN … as in the kernel's TCP states.
-	State         string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	// The kernel's, which socket load balancing keys its translations by; 0 where it was not to be had.
+	Cookie        uint64 `protobuf:"varint,5,opt,name=cookie,proto3" json:"cookie,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Socket) Reset() {
 	*x = Socket{}
-	mi := &file_events_v1_host_proto_msgTypes[8]
+	mi := &file_events_v1_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +790,7 @@ func (x *Socket) String() string {
 func (*Socket) ProtoMessage() {}
 
 func (x *Socket) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_host_proto_msgTypes[8]
+	mi := &file_events_v1_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +803,7 @@ func (x *Socket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Socket.ProtoReflect.Descriptor instead.
 func (*Socket) Descriptor() ([]byte, []int) {
-	return file_events_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Socket) GetProtocol() string {
@@ -675,6 +834,13 @@ func (x *Socket) GetState() string {
 	return ""
 }
 
+func (x *Socket) GetCookie() uint64 {
+	if x != nil {
+		return x.Cookie
+	}
+	return 0
+}
+
 // TCFilters are classic tc filters (not tcx).
 type TCFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -685,7 +851,7 @@ type TCFilters struct {
 
 func (x *TCFilters) Reset() {
 	*x = TCFilters{}
-	mi := &file_events_v1_host_proto_msgTypes[9]
+	mi := &file_events_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +863,7 @@ func (x *TCFilters) String() string {
 func (*TCFilters) ProtoMessage() {}
 
 func (x *TCFilters) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_host_proto_msgTypes[9]
+	mi := &file_events_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +876,7 @@ func (x *TCFilters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCFilters.ProtoReflect.Descriptor instead.
 func (*TCFilters) Descriptor() ([]byte, []int) {
-	return file_events_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TCFilters) GetFilters() []*TCFilter {
@@ -734,7 +900,7 @@ type TCFilter struct {
 
 func (x *TCFilter) Reset() {
 	*x = TCFilter{}
-	mi := &file_events_v1_host_proto_msgTypes[10]
+	mi := &file_events_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +912,7 @@ func (x *TCFilter) String() string {
 func (*TCFilter) ProtoMessage() {}
 
 func (x *TCFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_host_proto_msgTypes[10]
+	mi := &file_events_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +925,7 @@ func (x *TCFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCFilter.ProtoReflect.Descriptor instead.
 func (*TCFilter) Descriptor() ([]byte, []int) {
-	return file_events_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TCFilter) GetIfindex() int32 {
@@ -790,11 +956,145 @@ func (x *TCFilter) GetLines() []string {
 	return nil
 }
 
+// Neighbours are the kernel's tables of link addresses, ascending by device and address; multicast, broadcast and
+// loopback ones are left out.
+type Neighbours struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Neighbours    []*Neighbour           `protobuf:"bytes,1,rep,name=neighbours,proto3" json:"neighbours,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Neighbours) Reset() {
+	*x = Neighbours{}
+	mi := &file_events_v1_host_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Neighbours) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Neighbours) ProtoMessage() {}
+
+func (x *Neighbours) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_host_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
+func (*Neighbours) Descriptor() ([]byte, []int) {
+	return file_events_v1_host_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Neighbours) GetNeighbours() []*Neighbour {
+	if x != nil {
+		return x.Neighbours
+	}
+	return nil
+}
+
+type Neighbour struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Ifindex int32                  `protobuf:"varint,1,opt,name=ifindex,proto3" json:"ifindex,omitempty"`
+	Device  string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	Address string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	// Empty while it is not resolved.
+	Mac string `protobuf:"bytes,4,opt,name=mac,proto3" json:"mac,omitempty"`
+	// As `ip neigh` spells it: FAILED, INCOMPLETE, NOARP, PERMANENT or NONE; VALID stands for REACHABLE, STALE, DELAY and
+	// PROBE, which follow each other all the time.
+	State string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
+	// managed, extern_learn, router, proxy: ascending.
+	Flags         []string `protobuf:"bytes,6,rep,name=flags,proto3" json:"flags,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Neighbour) Reset() {
+	*x = Neighbour{}
+	mi := &file_events_v1_host_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Neighbour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Neighbour) ProtoMessage() {}
+
+func (x *Neighbour) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_host_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
+func (*Neighbour) Descriptor() ([]byte, []int) {
+	return file_events_v1_host_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Neighbour) GetIfindex() int32 {
+	if x != nil {
+		return x.Ifindex
+	}
+	return 0
+}
+
+func (x *Neighbour) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *Neighbour) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Neighbour) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *Neighbour) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Neighbour) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
 var File_events_v1_host_proto protoreflect.FileDescriptor
 
 const file_events_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x14events/v1/host.proto\x12\x12tapedeck.events.v1\"\xf5\x02\n" +
+	"\x14events/v1/host.proto\x12\x12tapedeck.events.v1\"\xb5\x03\n" +
 	"\tHostState\x128\n" +
 	"\trule_sets\x18\x01 \x03(\v2\x1b.tapedeck.events.v1.RuleSetR\bruleSets\x12/\n" +
 	"\x05links\x18\x02 \x01(\v2\x19.tapedeck.events.v1.LinksR\x05links\x12A\n" +
@@ -803,7 +1103,10 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\vpod_sockets\x18\x05 \x03(\v2\x1e.tapedeck.events.v1.PodSocketsR\n" +
 	"podSockets\x12<\n" +
 	"\n" +
-	"tc_filters\x18\x06 \x01(\v2\x1d.tapedeck.events.v1.TCFiltersR\ttcFilters\"s\n" +
+	"tc_filters\x18\x06 \x01(\v2\x1d.tapedeck.events.v1.TCFiltersR\ttcFilters\x12>\n" +
+	"\n" +
+	"neighbours\x18\a \x01(\v2\x1e.tapedeck.events.v1.NeighboursR\n" +
+	"neighbours\"s\n" +
 	"\aRuleSet\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\tR\acommand\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x14\n" +
@@ -820,12 +1123,14 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"peer_index\x18\x04 \x01(\x05R\tpeerIndex\x12\x0e\n" +
 	"\x02up\x18\x05 \x01(\bR\x02up\x12\x10\n" +
-	"\x03mac\x18\x06 \x01(\tR\x03mac\"o\n" +
+	"\x03mac\x18\x06 \x01(\tR\x03mac\"\xe7\x01\n" +
 	"\vAttachments\x12@\n" +
 	"\vattachments\x18\x01 \x03(\v2\x1e.tapedeck.events.v1.AttachmentR\vattachments\x12\x1e\n" +
 	"\n" +
 	"unreadable\x18\x02 \x03(\tR\n" +
-	"unreadable\"\xeb\x01\n" +
+	"unreadable\x12<\n" +
+	"\areached\x18\x03 \x03(\v2\".tapedeck.events.v1.ReachedProgramR\areached\x128\n" +
+	"\tused_maps\x18\x04 \x03(\v2\x1b.tapedeck.events.v1.UsedMapR\busedMaps\"\x88\x02\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06attach\x18\x01 \x01(\tR\x06attach\x12\x18\n" +
@@ -837,7 +1142,19 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\aprogram\x18\x06 \x01(\tR\aprogram\x12\x10\n" +
 	"\x03tag\x18\a \x01(\tR\x03tag\x12\x17\n" +
 	"\alink_id\x18\b \x01(\rR\x06linkId\x12\x17\n" +
-	"\amap_ids\x18\t \x03(\rR\x06mapIds\"A\n" +
+	"\amap_ids\x18\t \x03(\rR\x06mapIds\x12\x1b\n" +
+	"\tcgroup_id\x18\n" +
+	" \x01(\x04R\bcgroupId\"b\n" +
+	"\x0eReachedProgram\x12\x1d\n" +
+	"\n" +
+	"program_id\x18\x01 \x01(\rR\tprogramId\x12\x18\n" +
+	"\aprogram\x18\x02 \x01(\tR\aprogram\x12\x17\n" +
+	"\amap_ids\x18\x03 \x03(\rR\x06mapIds\"N\n" +
+	"\aUsedMap\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
+	"\vmax_entries\x18\x03 \x01(\rR\n" +
+	"maxEntries\"A\n" +
 	"\tListeners\x124\n" +
 	"\asockets\x18\x01 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\"\xb9\x01\n" +
 	"\n" +
@@ -847,19 +1164,32 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\apod_uid\x18\x03 \x01(\tR\x06podUid\x12\x12\n" +
 	"\x04gone\x18\x04 \x01(\bR\x04gone\x124\n" +
 	"\asockets\x18\x05 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\x12\x18\n" +
-	"\aomitted\x18\x06 \x01(\rR\aomitted\"h\n" +
+	"\aomitted\x18\x06 \x01(\rR\aomitted\"\x80\x01\n" +
 	"\x06Socket\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x14\n" +
 	"\x05local\x18\x02 \x01(\tR\x05local\x12\x16\n" +
 	"\x06remote\x18\x03 \x01(\tR\x06remote\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\"C\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x16\n" +
+	"\x06cookie\x18\x05 \x01(\x04R\x06cookie\"C\n" +
 	"\tTCFilters\x126\n" +
 	"\afilters\x18\x01 \x03(\v2\x1c.tapedeck.events.v1.TCFilterR\afilters\"p\n" +
 	"\bTCFilter\x12\x18\n" +
 	"\aifindex\x18\x01 \x01(\x05R\aifindex\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x1c\n" +
 	"\tdirection\x18\x03 \x01(\tR\tdirection\x12\x14\n" +
-	"\x05lines\x18\x04 \x03(\tR\x05linesB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
+	"\x05lines\x18\x04 \x03(\tR\x05lines\"K\n" +
+	"\n" +
+	"Neighbours\x12=\n" +
+	"\n" +
+	"neighbours\x18\x01 \x03(\v2\x1d.tapedeck.events.v1.NeighbourR\n" +
+	"neighbours\"\x95\x01\n" +
+	"\tNeighbour\x12\x18\n" +
+	"\aifindex\x18\x01 \x01(\x05R\aifindex\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x10\n" +
+	"\x03mac\x18\x04 \x01(\tR\x03mac\x12\x14\n" +
+	"\x05state\x18\x05 \x01(\tR\x05state\x12\x14\n" +
+	"\x05flags\x18\x06 \x03(\tR\x05flagsB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
 
 var (
 	file_events_v1_host_proto_rawDescOnce sync.Once
@@ -873,37 +1203,45 @@ func file_events_v1_host_proto_rawDescGZIP() []byte {
 	return file_events_v1_host_proto_rawDescData
 }
 
-var file_events_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_events_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_events_v1_host_proto_goTypes = []any{
-	(*HostState)(nil),   // 0: tapedeck.events.v1.HostState
-	(*RuleSet)(nil),     // 1: tapedeck.events.v1.RuleSet
-	(*Links)(nil),       // 2: tapedeck.events.v1.Links
-	(*Link)(nil),        // 3: tapedeck.events.v1.Link
-	(*Attachments)(nil), // 4: tapedeck.events.v1.Attachments
-	(*Attachment)(nil),  // 5: tapedeck.events.v1.Attachment
-	(*Listeners)(nil),   // 6: tapedeck.events.v1.Listeners
-	(*PodSockets)(nil),  // 7: tapedeck.events.v1.PodSockets
-	(*Socket)(nil),      // 8: tapedeck.events.v1.Socket
-	(*TCFilters)(nil),   // 9: tapedeck.events.v1.TCFilters
-	(*TCFilter)(nil),    // 10: tapedeck.events.v1.TCFilter
+	(*HostState)(nil),      // 0: tapedeck.events.v1.HostState
+	(*RuleSet)(nil),        // 1: tapedeck.events.v1.RuleSet
+	(*Links)(nil),          // 2: tapedeck.events.v1.Links
+	(*Link)(nil),           // 3: tapedeck.events.v1.Link
+	(*Attachments)(nil),    // 4: tapedeck.events.v1.Attachments
+	(*Attachment)(nil),     // 5: tapedeck.events.v1.Attachment
+	(*ReachedProgram)(nil), // 6: tapedeck.events.v1.ReachedProgram
+	(*UsedMap)(nil),        // 7: tapedeck.events.v1.UsedMap
+	(*Listeners)(nil),      // 8: tapedeck.events.v1.Listeners
+	(*PodSockets)(nil),     // 9: tapedeck.events.v1.PodSockets
+	(*Socket)(nil),         // 10: tapedeck.events.v1.Socket
+	(*TCFilters)(nil),      // 11: tapedeck.events.v1.TCFilters
+	(*TCFilter)(nil),       // 12: tapedeck.events.v1.TCFilter
+	(*Neighbours)(nil),     // 13: tapedeck.events.v1.Neighbours
+	(*Neighbour)(nil),      // 14: tapedeck.events.v1.Neighbour
 }
 var file_events_v1_host_proto_depIdxs = []int32{
 	1,  // 0: tapedeck.events.v1.HostState.rule_sets:type_name -> tapedeck.events.v1.RuleSet
 	2,  // 1: tapedeck.events.v1.HostState.links:type_name -> tapedeck.events.v1.Links
 	4,  // 2: tapedeck.events.v1.HostState.attachments:type_name -> tapedeck.events.v1.Attachments
-	6,  // 3: tapedeck.events.v1.HostState.listeners:type_name -> tapedeck.events.v1.Listeners
-	7,  // 4: tapedeck.events.v1.HostState.pod_sockets:type_name -> tapedeck.events.v1.PodSockets
-	9,  // 5: tapedeck.events.v1.HostState.tc_filters:type_name -> tapedeck.events.v1.TCFilters
-	3,  // 6: tapedeck.events.v1.Links.links:type_name -> tapedeck.events.v1.Link
-	5,  // 7: tapedeck.events.v1.Attachments.attachments:type_name -> tapedeck.events.v1.Attachment
-	8,  // 8: tapedeck.events.v1.Listeners.sockets:type_name -> tapedeck.events.v1.Socket
-	8,  // 9: tapedeck.events.v1.PodSockets.sockets:type_name -> tapedeck.events.v1.Socket
-	10, // 10: tapedeck.events.v1.TCFilters.filters:type_name -> tapedeck.events.v1.TCFilter
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	8,  // 3: tapedeck.events.v1.HostState.listeners:type_name -> tapedeck.events.v1.Listeners
+	9,  // 4: tapedeck.events.v1.HostState.pod_sockets:type_name -> tapedeck.events.v1.PodSockets
+	11, // 5: tapedeck.events.v1.HostState.tc_filters:type_name -> tapedeck.events.v1.TCFilters
+	13, // 6: tapedeck.events.v1.HostState.neighbours:type_name -> tapedeck.events.v1.Neighbours
+	3,  // 7: tapedeck.events.v1.Links.links:type_name -> tapedeck.events.v1.Link
+	5,  // 8: tapedeck.events.v1.Attachments.attachments:type_name -> tapedeck.events.v1.Attachment
+	6,  // 9: tapedeck.events.v1.Attachments.reached:type_name -> tapedeck.events.v1.ReachedProgram
+	7,  // 10: tapedeck.events.v1.Attachments.used_maps:type_name -> tapedeck.events.v1.UsedMap
+	10, // 11: tapedeck.events.v1.Listeners.sockets:type_name -> tapedeck.events.v1.Socket
+	10, // 12: tapedeck.events.v1.PodSockets.sockets:type_name -> tapedeck.events.v1.Socket
+	12, // 13: tapedeck.events.v1.TCFilters.filters:type_name -> tapedeck.events.v1.TCFilter
+	14, // 14: tapedeck.events.v1.Neighbours.neighbours:type_name -> tapedeck.events.v1.Neighbour
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_host_proto_init() }
@@ -917,7 +1255,7 @@ func file_events_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_host_proto_rawDesc), len(file_events_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

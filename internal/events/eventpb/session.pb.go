@@ -461,6 +461,43 @@ func (x *Mark) GetText() string {
 	return ""
 }
 
+// Tick says that the recorder's clock moved on with nothing to tell, so that what has lasted long enough is told.
+type Tick struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tick) Reset() {
+	*x = Tick{}
+	mi := &file_events_v1_session_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tick) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tick) ProtoMessage() {}
+
+func (x *Tick) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_session_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tick.ProtoReflect.Descriptor instead.
+func (*Tick) Descriptor() ([]byte, []int) {
+	return file_events_v1_session_proto_rawDescGZIP(), []int{4}
+}
+
 var File_events_v1_session_proto protoreflect.FileDescriptor
 
 const file_events_v1_session_proto_rawDesc = "" +
@@ -490,7 +527,8 @@ const file_events_v1_session_proto_rawDesc = "" +
 	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06detail\x18\x05 \x01(\tR\x06detail\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text*\x8c\x01\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\x06\n" +
+	"\x04Tick*\x8c\x01\n" +
 	"\vSourceState\x12\x1c\n" +
 	"\x18SOURCE_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSOURCE_STATE_UP\x10\x01\x12\x15\n" +
@@ -521,7 +559,7 @@ func file_events_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_events_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_events_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_events_v1_session_proto_goTypes = []any{
 	(SourceState)(0),     // 0: tapedeck.events.v1.SourceState
 	(GapReason)(0),       // 1: tapedeck.events.v1.GapReason
@@ -529,6 +567,7 @@ var file_events_v1_session_proto_goTypes = []any{
 	(*SourceStatus)(nil), // 3: tapedeck.events.v1.SourceStatus
 	(*Gap)(nil),          // 4: tapedeck.events.v1.Gap
 	(*Mark)(nil),         // 5: tapedeck.events.v1.Mark
+	(*Tick)(nil),         // 6: tapedeck.events.v1.Tick
 }
 var file_events_v1_session_proto_depIdxs = []int32{
 	0, // 0: tapedeck.events.v1.SourceStatus.state:type_name -> tapedeck.events.v1.SourceState
@@ -551,7 +590,7 @@ func file_events_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_session_proto_rawDesc), len(file_events_v1_session_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

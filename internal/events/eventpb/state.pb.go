@@ -41,14 +41,21 @@ type State struct {
 	Agent       []*AgentObjects `protobuf:"bytes,10,rep,name=agent,proto3" json:"agent,omitempty"`
 	Maps        []*MapKnown     `protobuf:"bytes,11,rep,name=maps,proto3" json:"maps,omitempty"`
 	// The topics, each as it was last seen; pod_sockets stay empty.
-	Host          *HostState         `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`
-	PodSockets    []*PodSocketsKnown `protobuf:"bytes,13,rep,name=pod_sockets,json=podSockets,proto3" json:"pod_sockets,omitempty"`
-	Logs          []*LogKnown        `protobuf:"bytes,14,rep,name=logs,proto3" json:"logs,omitempty"`
-	Probes        []*ProbeResult     `protobuf:"bytes,15,rep,name=probes,proto3" json:"probes,omitempty"`
-	Marks         []*MarkKnown       `protobuf:"bytes,16,rep,name=marks,proto3" json:"marks,omitempty"`
-	Flows         uint64             `protobuf:"varint,17,opt,name=flows,proto3" json:"flows,omitempty"`
-	Baseline      *BaselineKnown     `protobuf:"bytes,18,opt,name=baseline,proto3" json:"baseline,omitempty"`
-	Unknown       uint64             `protobuf:"varint,19,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	Host       *HostState         `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`
+	PodSockets []*PodSocketsKnown `protobuf:"bytes,13,rep,name=pod_sockets,json=podSockets,proto3" json:"pod_sockets,omitempty"`
+	Logs       []*LogKnown        `protobuf:"bytes,14,rep,name=logs,proto3" json:"logs,omitempty"`
+	Probes     []*ProbeResult     `protobuf:"bytes,15,rep,name=probes,proto3" json:"probes,omitempty"`
+	Marks      []*MarkKnown       `protobuf:"bytes,16,rep,name=marks,proto3" json:"marks,omitempty"`
+	Flows      uint64             `protobuf:"varint,17,opt,name=flows,proto3" json:"flows,omitempty"`
+	Baseline   *BaselineKnown     `protobuf:"bytes,18,opt,name=baseline,proto3" json:"baseline,omitempty"`
+	Unknown    uint64             `protobuf:"varint,19,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// Open ones, also those that have not lasted long enough to be told, then ended ones in order of their end.
+	Findings        []*FindingKnown `protobuf:"bytes,20,rep,name=findings,proto3" json:"findings,omitempty"`
+	FindingsDropped uint64          `protobuf:"varint,21,opt,name=findings_dropped,json=findingsDropped,proto3" json:"findings_dropped,omitempty"`
+	// Backends that left their map, in order of that.
+	GoneBackends []*GoneBackend `protobuf:"bytes,22,rep,name=gone_backends,json=goneBackends,proto3" json:"gone_backends,omitempty"`
+	// What last owned each frontend.
+	Owners        []*OwnerKnown `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +223,34 @@ func (x *State) GetUnknown() uint64 {
 	return 0
 }
 
+func (x *State) GetFindings() []*FindingKnown {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *State) GetFindingsDropped() uint64 {
+	if x != nil {
+		return x.FindingsDropped
+	}
+	return 0
+}
+
+func (x *State) GetGoneBackends() []*GoneBackend {
+	if x != nil {
+		return x.GoneBackends
+	}
+	return nil
+}
+
+func (x *State) GetOwners() []*OwnerKnown {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
 type SourceKnown struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -329,8 +364,11 @@ type MapKnown struct {
 	// Key and value bytes, one entry after the other, ascending by key.
 	Entries []byte `protobuf:"bytes,9,opt,name=entries,proto3" json:"entries,omitempty"`
 	// The parts of a dump that are there, likewise.
-	HasPending    bool   `protobuf:"varint,10,opt,name=has_pending,json=hasPending,proto3" json:"has_pending,omitempty"`
-	Pending       []byte `protobuf:"bytes,11,opt,name=pending,proto3" json:"pending,omitempty"`
+	HasPending bool   `protobuf:"varint,10,opt,name=has_pending,json=hasPending,proto3" json:"has_pending,omitempty"`
+	Pending    []byte `protobuf:"bytes,11,opt,name=pending,proto3" json:"pending,omitempty"`
+	// For each entry, when it was first seen, as the difference to the one before (the first: to 0), Unix nanoseconds.
+	// An entry of time 0 was there at the first look.
+	Since         []int64 `protobuf:"zigzag64,12,rep,packed,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -438,6 +476,13 @@ func (x *MapKnown) GetHasPending() bool {
 func (x *MapKnown) GetPending() []byte {
 	if x != nil {
 		return x.Pending
+	}
+	return nil
+}
+
+func (x *MapKnown) GetSince() []int64 {
+	if x != nil {
+		return x.Since
 	}
 	return nil
 }
@@ -739,11 +784,293 @@ func (x *BaselineKnown) GetPods() []string {
 	return nil
 }
 
+type FindingKnown struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Rule  string                 `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// What was looked at when it was found: findings of one scope are settled together.
+	Scope   string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	Subject string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
+	Text    string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	SinceNs int64  `protobuf:"varint,5,opt,name=since_ns,json=sinceNs,proto3" json:"since_ns,omitempty"`
+	// 0 while it has not lasted long enough.
+	FoundNs int64 `protobuf:"varint,6,opt,name=found_ns,json=foundNs,proto3" json:"found_ns,omitempty"`
+	// 0 while it lasts.
+	EndedNs int64 `protobuf:"varint,7,opt,name=ended_ns,json=endedNs,proto3" json:"ended_ns,omitempty"`
+	// Positions of the events it began, was found and ended with, and of those it rests on.
+	Events        []uint64 `protobuf:"varint,8,rep,packed,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingKnown) Reset() {
+	*x = FindingKnown{}
+	mi := &file_events_v1_state_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingKnown) ProtoMessage() {}
+
+func (x *FindingKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingKnown.ProtoReflect.Descriptor instead.
+func (*FindingKnown) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FindingKnown) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *FindingKnown) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *FindingKnown) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *FindingKnown) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *FindingKnown) GetSinceNs() int64 {
+	if x != nil {
+		return x.SinceNs
+	}
+	return 0
+}
+
+func (x *FindingKnown) GetFoundNs() int64 {
+	if x != nil {
+		return x.FoundNs
+	}
+	return 0
+}
+
+func (x *FindingKnown) GetEndedNs() int64 {
+	if x != nil {
+		return x.EndedNs
+	}
+	return 0
+}
+
+func (x *FindingKnown) GetEvents() []uint64 {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+type GoneBackend struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	V6            bool                   `protobuf:"varint,1,opt,name=v6,proto3" json:"v6,omitempty"`
+	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	Protocol      uint32                 `protobuf:"varint,4,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	GoneNs        int64                  `protobuf:"varint,5,opt,name=gone_ns,json=goneNs,proto3" json:"gone_ns,omitempty"`
+	GoneSeq       uint64                 `protobuf:"varint,6,opt,name=gone_seq,json=goneSeq,proto3" json:"gone_seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GoneBackend) Reset() {
+	*x = GoneBackend{}
+	mi := &file_events_v1_state_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GoneBackend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GoneBackend) ProtoMessage() {}
+
+func (x *GoneBackend) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GoneBackend.ProtoReflect.Descriptor instead.
+func (*GoneBackend) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GoneBackend) GetV6() bool {
+	if x != nil {
+		return x.V6
+	}
+	return false
+}
+
+func (x *GoneBackend) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *GoneBackend) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *GoneBackend) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *GoneBackend) GetGoneNs() int64 {
+	if x != nil {
+		return x.GoneNs
+	}
+	return 0
+}
+
+func (x *GoneBackend) GetGoneSeq() uint64 {
+	if x != nil {
+		return x.GoneSeq
+	}
+	return 0
+}
+
+type OwnerKnown struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ip:port.
+	Frontend string `protobuf:"bytes,1,opt,name=frontend,proto3" json:"frontend,omitempty"`
+	Protocol uint32 `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Scope    uint32 `protobuf:"varint,3,opt,name=scope,proto3" json:"scope,omitempty"`
+	// Service, or Pod for a hostPort.
+	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace     string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	Uid           string `protobuf:"bytes,7,opt,name=uid,proto3" json:"uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerKnown) Reset() {
+	*x = OwnerKnown{}
+	mi := &file_events_v1_state_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerKnown) ProtoMessage() {}
+
+func (x *OwnerKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerKnown.ProtoReflect.Descriptor instead.
+func (*OwnerKnown) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *OwnerKnown) GetFrontend() string {
+	if x != nil {
+		return x.Frontend
+	}
+	return ""
+}
+
+func (x *OwnerKnown) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *OwnerKnown) GetScope() uint32 {
+	if x != nil {
+		return x.Scope
+	}
+	return 0
+}
+
+func (x *OwnerKnown) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *OwnerKnown) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *OwnerKnown) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OwnerKnown) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
 var File_events_v1_state_proto protoreflect.FileDescriptor
 
 const file_events_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xda\x06\n" +
+	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xc1\b\n" +
 	"\x05State\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
 	"\aseen_ns\x18\x02 \x01(\x03R\x06seenNs\x12\x18\n" +
@@ -765,7 +1092,11 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\x05marks\x18\x10 \x03(\v2\x1d.tapedeck.events.v1.MarkKnownR\x05marks\x12\x14\n" +
 	"\x05flows\x18\x11 \x01(\x04R\x05flows\x12=\n" +
 	"\bbaseline\x18\x12 \x01(\v2!.tapedeck.events.v1.BaselineKnownR\bbaseline\x12\x18\n" +
-	"\aunknown\x18\x13 \x01(\x04R\aunknown\"\xff\x01\n" +
+	"\aunknown\x18\x13 \x01(\x04R\aunknown\x12<\n" +
+	"\bfindings\x18\x14 \x03(\v2 .tapedeck.events.v1.FindingKnownR\bfindings\x12)\n" +
+	"\x10findings_dropped\x18\x15 \x01(\x04R\x0ffindingsDropped\x12D\n" +
+	"\rgone_backends\x18\x16 \x03(\v2\x1f.tapedeck.events.v1.GoneBackendR\fgoneBackends\x126\n" +
+	"\x06owners\x18\x17 \x03(\v2\x1e.tapedeck.events.v1.OwnerKnownR\x06owners\"\xff\x01\n" +
 	"\vSourceKnown\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1f.tapedeck.events.v1.SourceStateR\x05state\x12\x14\n" +
@@ -774,7 +1105,7 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\x06events\x18\x05 \x01(\x04R\x06events\x12\x12\n" +
 	"\x04gaps\x18\x06 \x01(\x04R\x04gaps\x122\n" +
 	"\blast_gap\x18\a \x01(\v2\x17.tapedeck.events.v1.GapR\alastGap\x12\x14\n" +
-	"\x05epoch\x18\b \x01(\x04R\x05epoch\"\xa9\x02\n" +
+	"\x05epoch\x18\b \x01(\x04R\x05epoch\"\xbf\x02\n" +
 	"\bMapKnown\x12\x10\n" +
 	"\x03map\x18\x01 \x01(\tR\x03map\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x19\n" +
@@ -790,7 +1121,8 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\vhas_pending\x18\n" +
 	" \x01(\bR\n" +
 	"hasPending\x12\x18\n" +
-	"\apending\x18\v \x01(\fR\apending\"\xa6\x01\n" +
+	"\apending\x18\v \x01(\fR\apending\x12\x14\n" +
+	"\x05since\x18\f \x03(\x12R\x05since\"\xa6\x01\n" +
 	"\x0fPodSocketsKnown\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x17\n" +
@@ -815,7 +1147,32 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"service_id\x18\x02 \x01(\rR\tserviceId\x12\x1a\n" +
 	"\bfrontend\x18\x03 \x01(\tR\bfrontend\x12\x1a\n" +
 	"\bbackends\x18\x04 \x03(\tR\bbackends\x12\x12\n" +
-	"\x04pods\x18\x05 \x03(\tR\x04podsB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
+	"\x04pods\x18\x05 \x03(\tR\x04pods\"\xcf\x01\n" +
+	"\fFindingKnown\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x14\n" +
+	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x19\n" +
+	"\bsince_ns\x18\x05 \x01(\x03R\asinceNs\x12\x19\n" +
+	"\bfound_ns\x18\x06 \x01(\x03R\afoundNs\x12\x19\n" +
+	"\bended_ns\x18\a \x01(\x03R\aendedNs\x12\x16\n" +
+	"\x06events\x18\b \x03(\x04R\x06events\"\x97\x01\n" +
+	"\vGoneBackend\x12\x0e\n" +
+	"\x02v6\x18\x01 \x01(\bR\x02v6\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\rR\x02id\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1a\n" +
+	"\bprotocol\x18\x04 \x01(\rR\bprotocol\x12\x17\n" +
+	"\agone_ns\x18\x05 \x01(\x03R\x06goneNs\x12\x19\n" +
+	"\bgone_seq\x18\x06 \x01(\x04R\agoneSeq\"\xb2\x01\n" +
+	"\n" +
+	"OwnerKnown\x12\x1a\n" +
+	"\bfrontend\x18\x01 \x01(\tR\bfrontend\x12\x1a\n" +
+	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x14\n" +
+	"\x05scope\x18\x03 \x01(\rR\x05scope\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x05 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uid\x18\a \x01(\tR\x03uidB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
 
 var (
 	file_events_v1_state_proto_rawDescOnce sync.Once
@@ -829,7 +1186,7 @@ func file_events_v1_state_proto_rawDescGZIP() []byte {
 	return file_events_v1_state_proto_rawDescData
 }
 
-var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_events_v1_state_proto_goTypes = []any{
 	(*State)(nil),           // 0: tapedeck.events.v1.State
 	(*SourceKnown)(nil),     // 1: tapedeck.events.v1.SourceKnown
@@ -838,36 +1195,42 @@ var file_events_v1_state_proto_goTypes = []any{
 	(*LogKnown)(nil),        // 4: tapedeck.events.v1.LogKnown
 	(*MarkKnown)(nil),       // 5: tapedeck.events.v1.MarkKnown
 	(*BaselineKnown)(nil),   // 6: tapedeck.events.v1.BaselineKnown
-	(*Session)(nil),         // 7: tapedeck.events.v1.Session
-	(*KubeObjects)(nil),     // 8: tapedeck.events.v1.KubeObjects
-	(*AgentObjects)(nil),    // 9: tapedeck.events.v1.AgentObjects
-	(*HostState)(nil),       // 10: tapedeck.events.v1.HostState
-	(*ProbeResult)(nil),     // 11: tapedeck.events.v1.ProbeResult
-	(SourceState)(0),        // 12: tapedeck.events.v1.SourceState
-	(*Gap)(nil),             // 13: tapedeck.events.v1.Gap
-	(*Socket)(nil),          // 14: tapedeck.events.v1.Socket
+	(*FindingKnown)(nil),    // 7: tapedeck.events.v1.FindingKnown
+	(*GoneBackend)(nil),     // 8: tapedeck.events.v1.GoneBackend
+	(*OwnerKnown)(nil),      // 9: tapedeck.events.v1.OwnerKnown
+	(*Session)(nil),         // 10: tapedeck.events.v1.Session
+	(*KubeObjects)(nil),     // 11: tapedeck.events.v1.KubeObjects
+	(*AgentObjects)(nil),    // 12: tapedeck.events.v1.AgentObjects
+	(*HostState)(nil),       // 13: tapedeck.events.v1.HostState
+	(*ProbeResult)(nil),     // 14: tapedeck.events.v1.ProbeResult
+	(SourceState)(0),        // 15: tapedeck.events.v1.SourceState
+	(*Gap)(nil),             // 16: tapedeck.events.v1.Gap
+	(*Socket)(nil),          // 17: tapedeck.events.v1.Socket
 }
 var file_events_v1_state_proto_depIdxs = []int32{
-	7,  // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
+	10, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
 	1,  // 1: tapedeck.events.v1.State.sources:type_name -> tapedeck.events.v1.SourceKnown
-	8,  // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
-	8,  // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
-	9,  // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
+	11, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
+	11, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
+	12, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
 	2,  // 5: tapedeck.events.v1.State.maps:type_name -> tapedeck.events.v1.MapKnown
-	10, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
+	13, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
 	3,  // 7: tapedeck.events.v1.State.pod_sockets:type_name -> tapedeck.events.v1.PodSocketsKnown
 	4,  // 8: tapedeck.events.v1.State.logs:type_name -> tapedeck.events.v1.LogKnown
-	11, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
+	14, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
 	5,  // 10: tapedeck.events.v1.State.marks:type_name -> tapedeck.events.v1.MarkKnown
 	6,  // 11: tapedeck.events.v1.State.baseline:type_name -> tapedeck.events.v1.BaselineKnown
-	12, // 12: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
-	13, // 13: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
-	14, // 14: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	7,  // 12: tapedeck.events.v1.State.findings:type_name -> tapedeck.events.v1.FindingKnown
+	8,  // 13: tapedeck.events.v1.State.gone_backends:type_name -> tapedeck.events.v1.GoneBackend
+	9,  // 14: tapedeck.events.v1.State.owners:type_name -> tapedeck.events.v1.OwnerKnown
+	15, // 15: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
+	16, // 16: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
+	17, // 17: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_state_proto_init() }
@@ -886,7 +1249,7 @@ func file_events_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_state_proto_rawDesc), len(file_events_v1_state_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
