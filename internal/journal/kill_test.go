@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,10 @@ const (
 func childMain(dir string) int {
 	var err error
 	switch mode := os.Getenv(childMode); mode {
-	case "sync", "nosync":
-		err = childEmit(dir, mode == "sync")
+	case "always":
+		err = childEmit(dir, 0)
+	case "1s":
+		err = childEmit(dir, time.Second)
 	case "full", "full-sync":
 		err = childFull(dir, mode == "full-sync")
 	default:
@@ -38,13 +41,19 @@ func childMain(dir string) int {
 	return 0
 }
 
-// childEmit emits for ever, from three sources, and prints the id of each event once it is acknowledged.
-func childEmit(dir string, always bool) error {
-	o := Options{Node: "n1", Sync: time.Minute}
-	if always {
-		o.Sync = 0
+// roundsEnv is how often the tests that kill, cut and fill do so; `make faults` sets it.
+const roundsEnv = "TAPEDECK_FAULT_ROUNDS"
+
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
+		return n
 	}
-	j, err := Open(dir, o)
+	return usual
+}
+
+// childEmit emits for ever, from three sources, and prints each event's id, and when, once it is acknowledged.
+func childEmit(dir string, sync time.Duration) error {
+	j, err := Open(dir, Options{Node: "n1", Sync: sync})
 	if err != nil {
 		return err
 	}
@@ -57,7 +66,8 @@ func childEmit(dir string, always bool) error {
 				if err := emit(context.Background(), evs...); err != nil {
 					failed <- err
 				}
-				fmt.Printf("%s\n%s\n", evs[0].Id, evs[1].Id) // one write: not torn by the other sources
+				now := time.Now().UnixNano()
+				fmt.Printf("%s %d\n%s %d\n", evs[0].Id, now, evs[1].Id, now) // one write: not torn by the other sources
 			}
 		}()
 	}
@@ -72,8 +82,15 @@ func childCommand(t *testing.T, dir, mode string) *exec.Cmd {
 	return cmd
 }
 
-// killAfter runs a child until it acknowledged n events, kills it, and returns the acknowledged ids.
-func killAfter(t *testing.T, dir, mode string, n int) []string {
+// acked is an event that the child said is acknowledged, and when, in Unix nanoseconds.
+type acked struct {
+	id string
+	ns int64
+}
+
+// emitUntil runs a child until it acknowledged n events, calls end, which must end it or its disk, and returns what
+// was acknowledged, up to its end.
+func emitUntil(t *testing.T, dir, mode string, n int, end func(*exec.Cmd)) []acked {
 	t.Helper()
 	cmd := childCommand(t, dir, mode)
 	out, err := cmd.StdoutPipe()
@@ -83,50 +100,56 @@ func killAfter(t *testing.T, dir, mode string, n int) []string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var acked []string
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadString('\n')
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+	var list []acked
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var a acked
+		if _, err := fmt.Sscan(lines.Text(), &a.id, &a.ns); err != nil {
 			t.Fatal(err)
 		}
-		if acked = append(acked, strings.TrimSuffix(line, "\n")); len(acked) == n {
-			cmd.Process.Kill()
+		if list = append(list, a); len(list) == n {
+			end(cmd)
 		}
 	}
 	cmd.Wait()
-	if len(acked) < n {
-		t.Fatalf("the child ended by itself after %d events", len(acked))
+	if len(list) < n {
+		t.Fatalf("the child ended by itself after %d events", len(list))
 	}
-	return acked
+	return list
 }
+
+func kill(cmd *exec.Cmd) { cmd.Process.Kill() }
 
 // nats-server#6888 and style: kill -9 while publishing loses nothing that was acknowledged, doubles nothing, and
 // keeps each source's order, over and over on one folder.
 func TestKillLosesNothingAcknowledged(t *testing.T) {
-	for mode, kills := range map[string]int{"nosync": 10, "sync": 4} {
+	for mode, kills := range map[string]int{"1s": rounds(10), "always": rounds(4)} {
 		t.Run(mode, func(t *testing.T) {
-			dir := t.TempDir()
-			var acked []string
-			for i := range kills {
-				acked = append(acked, killAfter(t, dir, mode, 100+60*i)...)
+			dir, random := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+			var all []acked
+			for range kills {
+				all = append(all, emitUntil(t, dir, mode, 1+random.IntN(700), kill)...)
 			}
-			checkKilled(t, openTest(t, dir, Options{}), acked, kills)
+			if lost := missing(all, readKilled(t, dir)); len(lost) > 0 {
+				t.Errorf("%d of %d acknowledged events are missing", len(lost), len(all))
+			}
 		})
 	}
 }
 
-func checkKilled(t *testing.T, j *Journal, acked []string, kills int) {
+// readKilled opens what is left and returns the ids in it: each once, each source's in order, no position left out.
+func readKilled(t *testing.T, dir string) map[string]bool {
 	t.Helper()
-	stored := map[string]int{}
+	j := openTest(t, dir, Options{})
+	defer j.Close(context.Background())
+	stored := map[string]bool{}
 	next := map[string]uint64{} // by run and source
 	var seq uint64
 	err := j.Read(context.Background(), 1, 0, func(r Record) error {
 		ev := decode(t, r.Data)
-		stored[ev.Id]++
+		if stored[ev.Id] {
+			t.Errorf("%s is stored twice", ev.Id)
+		}
+		stored[ev.Id] = true
 		run := ev.Id[:strings.LastIndex(ev.Id, "-")]
 		if next[run]++; ev.SourceSeq != next[run] {
 			t.Errorf("%s stands where number %d belongs", ev.Id, next[run])
@@ -139,14 +162,9 @@ func checkKilled(t *testing.T, j *Journal, acked []string, kills int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, n := range stored {
-		if n != 1 {
-			t.Errorf("%s is stored %d times", id, n)
-		}
-	}
-	missing := slices.DeleteFunc(slices.Clone(acked), func(id string) bool { return stored[id] > 0 })
-	if len(missing) > 0 || len(next) < kills {
-		t.Errorf("%d of %d acknowledged events are missing; %d runs", len(missing), len(acked), len(next))
-	}
-	t.Logf("%d acknowledged, %d stored", len(acked), len(stored))
+	return stored
+}
+
+func missing(all []acked, stored map[string]bool) []acked {
+	return slices.DeleteFunc(slices.Clone(all), func(a acked) bool { return stored[a.id] })
 }
