@@ -20,6 +20,16 @@ func DecodeBackend(key, value []byte) (Backend, error) {
 	if len(key) != 4 {
 		return Backend{}, ErrSize
 	}
+	b, err := decodePeer(value)
+	if err != nil {
+		return Backend{}, err
+	}
+	b.ID = le32(key)
+	return b, nil
+}
+
+// decodePeer reads all of a backend but its ID.
+func decodePeer(value []byte) (Backend, error) {
 	var addr netip.Addr
 	switch len(value) {
 	case 12:
@@ -30,7 +40,6 @@ func DecodeBackend(key, value []byte) (Backend, error) {
 		return Backend{}, ErrSize
 	}
 	return Backend{
-		ID:      le32(key),
 		Address: netip.AddrPortFrom(addr, be16(value)),
 		Proto:   Proto(value[2]),
 		State:   BackendState(value[3]),

@@ -20,8 +20,8 @@ type CT struct {
 	Lifetime       uint32 // when it expires, see Clock
 	Flags          CTFlags
 	RevNAT         uint16
-	NATPort        uint16
-	TxFlags        uint8 // all TCP flags seen in each direction
+	NATPort        uint16 // that a pod's source port became, from Cilium 1.19; 0 where it stayed
+	TxFlags        uint8  // all TCP flags seen in each direction
 	RxFlags        uint8
 	SourceIdentity uint32
 	LastTx         uint32 // when a packet was last reported, see Clock
@@ -81,12 +81,16 @@ func DecodeCT(key, value []byte) (CT, error) {
 	c.Packets, c.Bytes = le64(value[16:]), le64(value[24:])
 	c.Lifetime = le32(value[32:])
 	c.Flags = CTFlags(le16(value[36:]))
-	c.RevNAT, c.NATPort = be16(value[38:]), be16(value[40:])
+	c.RevNAT = be16(value[38:])
 	c.TxFlags, c.RxFlags = value[42], value[43]
 	c.SourceIdentity = le32(value[44:])
 	c.LastTx, c.LastRx = le32(value[48:]), le32(value[52:])
-	if c.Direction == Svc {
+	switch {
+	case c.Direction == Svc:
 		c.BackendID = uint32(le64(value[8:]))
+	case c.Direction == Out && le64(value)|le64(value[8:]) != 0:
+		// Up to 1.17 an interface's index may lie where the port does, but never an address before it.
+		c.NATPort = be16(value[40:])
 	}
 	return c, nil
 }

@@ -184,12 +184,15 @@ func TestConnectionDirections(t *testing.T) {
 		if err != nil || k.String() != tt.want {
 			t.Errorf("flags %d: key alone %q, %v", tt.flags, k, err)
 		}
-		backend := uint32(0)
-		if tt.flags == 4 {
+		backend, port := uint32(0), uint16(0)
+		switch tt.flags {
+		case 4:
 			backend = 77
+		case 0:
+			port = 30780
 		}
 		want := CT{Source: c.Source, Destination: c.Destination, Proto: TCP, Direction: c.Direction, Related: c.Related,
-			Packets: 3, Bytes: 180, Lifetime: 9428, Flags: 0x8813, RevNAT: 7, NATPort: 30780, TxFlags: 2, RxFlags: 3,
+			Packets: 3, Bytes: 180, Lifetime: 9428, Flags: 0x8813, RevNAT: 7, NATPort: port, TxFlags: 2, RxFlags: 3,
 			SourceIdentity: 40847, LastTx: 9418, LastRx: 9419, BackendID: backend}
 		if c != want || !c.Closing() {
 			t.Errorf("got %+v, want %+v", c, want)

@@ -8,7 +8,7 @@ import (
 // FuzzDecoders holds for every decoder: no bytes make it panic, its error is ErrSize exactly when the sizes are those
 // of none of its maps, and what it returns can be printed.
 func FuzzDecoders(f *testing.F) {
-	for _, sizes := range [][2]int{{12, 12}, {24, 12}, {4, 12}, {4, 24}, {2, 6}, {16, 8}, {32, 20}, {14, 56}, {38, 56}, {20, 48}, {24, 24}, {0, 0}, {3, 57}} {
+	for _, sizes := range [][2]int{{12, 12}, {24, 12}, {4, 12}, {4, 24}, {2, 6}, {16, 8}, {32, 20}, {14, 56}, {38, 56}, {20, 48}, {24, 24}, {24, 12}, {12, 24}, {12, 8}, {14, 40}, {38, 56}, {20, 4}, {20, 2}, {8, 24}, {4, 8}, {0, 0}, {3, 57}} {
 		f.Add(make([]byte, sizes[0]), make([]byte, sizes[1]))
 	}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
@@ -28,7 +28,14 @@ func FuzzDecoders(f *testing.F) {
 		hold(t, key, value, DecodeAffinityMatch, [2]int{8, 1})
 		hold(t, key, value, DecodeSourceRange, [2]int{12, 1}, [2]int{24, 1})
 		hold(t, key, value, DecodeNeighbor, [2]int{4, 8}, [2]int{16, 8})
-		hold(t, key, value, DecodeIPCache, [2]int{24, 24})
+		hold(t, key, value, DecodeIPCache, [2]int{24, 24}, [2]int{24, 12})
+		hold(t, key, value, DecodePolicyRule, [2]int{12, 24}, [2]int{12, 12}, [2]int{12, 8})
+		hold(t, key, value, DecodeNAT, [2]int{14, 40}, [2]int{38, 56})
+		hold(t, key, value, DecodeMaglev, [2]int{2, 4})
+		hold(t, key, value, DecodeNode, [2]int{20, 4}, [2]int{20, 2})
+		hold(t, key, value, DecodeSkipLB, [2]int{16, 1}, [2]int{32, 1})
+		hold(t, key, value, DecodeHealth, [2]int{8, 12}, [2]int{8, 24})
+		hold(t, key, value, DecodeActiveConnections, [2]int{4, 8})
 	})
 }
 

@@ -32,6 +32,16 @@ const (
 	Neighbors4
 	Neighbors6
 	IPCache
+	SNAT4
+	SNAT6
+	Maglev4
+	Maglev6
+	Nodes
+	SkipLB4
+	SkipLB6
+	Health4
+	Health6
+	ActiveCounts
 )
 
 // Range is a run of bytes in a value: from From to before To.
@@ -59,11 +69,13 @@ type row struct {
 var (
 	ctVolatile   = []Range{{16, 36}, {48, 56}} // packets, bytes, lifetime; the two last reports
 	lastUsed     = []Range{{0, 8}}
-	policyCounts = []Range{{8, 24}} // packets, bytes; gone from v3
+	policyCounts = []Range{{8, 24}} // packets, bytes; up to Cilium 1.17
 )
 
 const ctLifetime = 32
 
+// Every layout of Cilium 1.16 to 1.20 as far as it is recorded. Of a policy map of version v2, the size of the value
+// tells Cilium 1.17 (24), 1.18 (8) and 1.19 (12) apart.
 var layouts = []row{
 	{"cilium_lb4_services", "v2", Layout{Kind: Services4, KeySize: 12, ValueSize: 12}},
 	{"cilium_lb6_services", "v2", Layout{Kind: Services6, KeySize: 24, ValueSize: 12}},
@@ -79,7 +91,10 @@ var layouts = []row{
 	{"cilium_ct_any6_global", "", Layout{CT6Any, 38, 56, ctVolatile, ctLifetime}},
 	{"cilium_lxc", "", Layout{Kind: Endpoints, KeySize: 20, ValueSize: 48}},
 	{policyBase, "v3", Layout{Kind: Policy, KeySize: 12, ValueSize: 12}},
+	{policyBase, "v2", Layout{Kind: Policy, KeySize: 12, ValueSize: 12}},
+	{policyBase, "v2", Layout{Kind: Policy, KeySize: 12, ValueSize: 8}},
 	{policyBase, "v2", Layout{Kind: Policy, KeySize: 12, ValueSize: 24, Volatile: policyCounts}},
+	{policyBase, "", Layout{Kind: Policy, KeySize: 12, ValueSize: 24, Volatile: policyCounts}}, // 1.16
 	{"cilium_lb4_affinity", "", Layout{Kind: Affinity4, KeySize: 16, ValueSize: 16, Volatile: lastUsed}},
 	{"cilium_lb6_affinity", "", Layout{Kind: Affinity6, KeySize: 24, ValueSize: 16, Volatile: lastUsed}},
 	{"cilium_lb_affinity_match", "", Layout{Kind: AffinityMatches, KeySize: 8, ValueSize: 1}},
@@ -88,6 +103,18 @@ var layouts = []row{
 	{"cilium_nodeport_neigh4", "", Layout{Kind: Neighbors4, KeySize: 4, ValueSize: 8}},
 	{"cilium_nodeport_neigh6", "", Layout{Kind: Neighbors6, KeySize: 16, ValueSize: 8}},
 	{"cilium_ipcache", "v2", Layout{Kind: IPCache, KeySize: 24, ValueSize: 24}},
+	{"cilium_ipcache", "", Layout{Kind: IPCache, KeySize: 24, ValueSize: 12}}, // up to 1.17
+	{"cilium_snat_v4_external", "", Layout{Kind: SNAT4, KeySize: 14, ValueSize: 40}},
+	{"cilium_snat_v6_external", "", Layout{Kind: SNAT6, KeySize: 38, ValueSize: 56}},
+	{"cilium_lb4_maglev", "", Layout{Kind: Maglev4, KeySize: 2, ValueSize: 4}},
+	{"cilium_lb6_maglev", "", Layout{Kind: Maglev6, KeySize: 2, ValueSize: 4}},
+	{"cilium_node_map", "v2", Layout{Kind: Nodes, KeySize: 20, ValueSize: 4}},
+	{"cilium_node_map", "", Layout{Kind: Nodes, KeySize: 20, ValueSize: 2}}, // up to 1.17, beside v2
+	{"cilium_skip_lb4", "", Layout{Kind: SkipLB4, KeySize: 16, ValueSize: 1}},
+	{"cilium_skip_lb6", "", Layout{Kind: SkipLB6, KeySize: 32, ValueSize: 1}},
+	{"cilium_lb4_health", "", Layout{Kind: Health4, KeySize: 8, ValueSize: 12}},
+	{"cilium_lb6_health", "", Layout{Kind: Health6, KeySize: 8, ValueSize: 24}},
+	{"cilium_lb_act", "", Layout{Kind: ActiveCounts, KeySize: 4, ValueSize: 8}},
 }
 
 // Lookup finds the layout of a map by the name of its pin and the sizes of its keys and values. A map whose name is

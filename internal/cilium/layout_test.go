@@ -30,13 +30,19 @@ func TestLookupRefusesWhatItCannotRead(t *testing.T) {
 		{"cilium_ct4_global", 14, 64, CT4TCP, false},
 		{"cilium_policy_v3_00113", 12, 12, Policy, true},
 		{"cilium_policy_v2_00113", 12, 24, Policy, true},
-		{"cilium_policy_v2_00113", 12, 12, Policy, false},
+		{"cilium_policy_v2_00113", 12, 16, Policy, false},
+		{"cilium_policy_v3_00113", 12, 24, Policy, false},
 		{"cilium_policy_v4_00113", 12, 12, Policy, false},
 		{"cilium_policy_00113", 8, 24, Policy, false},
 		{"cilium_policystats", 12, 16, Unknown, false},
 		{"cilium_call_policy", 4, 4, Unknown, false},
 		{"cilium_ipcache_v2", 24, 24, IPCache, true},
-		{"cilium_ipcache", 24, 12, IPCache, false},
+		{"cilium_ipcache", 24, 24, IPCache, false},
+		{"cilium_ipcache_v2", 24, 12, IPCache, false},
+		{"cilium_snat_v4_external", 14, 32, SNAT4, false},
+		{"cilium_snat_v4_alloc_retries", 4, 4, Unknown, false},
+		{"cilium_per_cluster_snat_v4_external", 4, 4, Unknown, false},
+		{"cilium_node_map_v3", 20, 4, Nodes, false},
 		{"cilium_metrics", 8, 16, Unknown, false},
 		{"", 0, 0, Unknown, false},
 		{"_v2", 0, 0, Unknown, false},
@@ -53,7 +59,7 @@ func TestLookupRefusesWhatItCannotRead(t *testing.T) {
 
 // TestDumpedMapsAreKnown holds the table against a node's own maps.
 func TestDumpedMapsAreKnown(t *testing.T) {
-	notOurs := []string{"cilium_devices", "cilium_node_map_v2", "cilium_skip_lb4", "cilium_snat_v4_external"}
+	notOurs := []string{"cilium_devices"}
 	dumps(t, func(t *testing.T, _ string, maps []dumpedMap) {
 		for _, m := range maps {
 			if _, ok := Lookup(m.Name, m.KeySize, m.ValueSize); !ok && !slices.Contains(notOurs, m.Name) {

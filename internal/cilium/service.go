@@ -9,7 +9,7 @@ import (
 // Service is one entry of a services map. Slot 0 is the frontend itself: how many backends it has, and its flags.
 // Slots 1 … Count each name one backend; slots Count+1 … Count+QCount name the quarantined ones.
 type Service struct {
-	Frontend netip.AddrPort // port 0, protocol 0: the wildcard that drops what no other frontend of the address takes
+	Frontend netip.AddrPort
 	Proto    Proto
 	Internal bool // looked up for connections from the cluster; false: from outside
 	Scope    uint8
@@ -28,6 +28,9 @@ type Service struct {
 
 // Head says that the entry is the frontend itself and names no backend.
 func (s Service) Head() bool { return s.Slot == 0 }
+
+// Wildcard says that the entry takes what no other frontend of its address does: such connections are dropped.
+func (s Service) Wildcard() bool { return s.Frontend.Port() == 0 && s.Proto == Any }
 
 // String names the entry as the left column of `cilium-dbg bpf lb list` does, for example "10.43.0.1:443/TCP (1)".
 func (s Service) String() string {
