@@ -631,6 +631,8 @@ func (x *UsedMap) GetMaxEntries() uint32 {
 	return 0
 }
 
+// Listeners are the sockets in the node's own network that anyone may send to: TCP and SCTP ones that listen (SCTP: one
+// for each address), and UDP ones that are not connected.
 type Listeners struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sockets       []*Socket              `protobuf:"bytes,1,rep,name=sockets,proto3" json:"sockets,omitempty"`
@@ -763,12 +765,12 @@ func (x *PodSockets) GetOmitted() uint32 {
 
 type Socket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// tcp, tcp6, udp, udp6.
+	// tcp, tcp6, udp, udp6; of listeners also sctp, sctp6.
 	Protocol string `protobuf:"bytes,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// address:port, IPv6 in brackets.
 	Local  string `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
 	Remote string `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
-	// ESTABLISHED, LISTEN … as in the kernel's TCP states.
+	// ESTABLISHED, LISTEN … as in the kernel's TCP states; UNCONN, as ss prints it, for a UDP socket that is not connected.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// The kernel's, which socket load balancing keys its translations by; 0 where it was not to be had.
 	Cookie        uint64 `protobuf:"varint,5,opt,name=cookie,proto3" json:"cookie,omitempty"`
@@ -959,8 +961,10 @@ func (x *TCFilter) GetLines() []string {
 // Neighbours are the kernel's tables of link addresses, ascending by device and address; multicast, broadcast and
 // loopback ones are left out.
 type Neighbours struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Neighbours    []*Neighbour           `protobuf:"bytes,1,rep,name=neighbours,proto3" json:"neighbours,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Neighbours []*Neighbour           `protobuf:"bytes,1,rep,name=neighbours,proto3" json:"neighbours,omitempty"`
+	// How many were left out because there are too many: the last ones.
+	Omitted       uint32 `protobuf:"varint,2,opt,name=omitted,proto3" json:"omitted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1000,6 +1004,13 @@ func (x *Neighbours) GetNeighbours() []*Neighbour {
 		return x.Neighbours
 	}
 	return nil
+}
+
+func (x *Neighbours) GetOmitted() uint32 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
 }
 
 type Neighbour struct {
@@ -1177,12 +1188,13 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\aifindex\x18\x01 \x01(\x05R\aifindex\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x1c\n" +
 	"\tdirection\x18\x03 \x01(\tR\tdirection\x12\x14\n" +
-	"\x05lines\x18\x04 \x03(\tR\x05lines\"K\n" +
+	"\x05lines\x18\x04 \x03(\tR\x05lines\"e\n" +
 	"\n" +
 	"Neighbours\x12=\n" +
 	"\n" +
 	"neighbours\x18\x01 \x03(\v2\x1d.tapedeck.events.v1.NeighbourR\n" +
-	"neighbours\"\x95\x01\n" +
+	"neighbours\x12\x18\n" +
+	"\aomitted\x18\x02 \x01(\rR\aomitted\"\x95\x01\n" +
 	"\tNeighbour\x12\x18\n" +
 	"\aifindex\x18\x01 \x01(\x05R\aifindex\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x18\n" +

@@ -42,7 +42,7 @@ func BenchmarkSockets(b *testing.B) {
 	})
 	b.Run("proc", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := procSockets("/proc/self/net"); err != nil {
+			if _, err := procSockets("/proc/self/net", "tcp"); err != nil {
 				b.Fatal(err)
 			}
 		}

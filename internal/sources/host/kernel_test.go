@@ -219,12 +219,12 @@ func TestMissingCgroupIsNotAnEmptyOne(t *testing.T) {
 func TestListenerComesAndGoes(t *testing.T) {
 	record(t, Config{}, func(r *tape) {
 		up(t, "lo")
-		l, err := net.Listen("tcp4", "127.0.0.1:30780")
+		l, err := listenTCP(t, "127.0.0.1:30780")
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		want := (&eventpb.Socket{Protocol: "tcp", Local: "127.0.0.1:30780", Remote: "0.0.0.0:0", State: "LISTEN"}).String()
+		want := (&eventpb.Socket{Protocol: "tcp", Local: "127.0.0.1:30780", Remote: "0.0.0.0:0", State: "LISTEN", Cookie: cookieOf(t, l.(*net.TCPListener))}).String()
 		has := func(s *eventpb.HostState) bool {
 			return slices.ContainsFunc(s.GetListeners().GetSockets(), func(s *eventpb.Socket) bool { return s.String() == want })
 		}
@@ -260,7 +260,7 @@ func TestSocketDiagnosisAgreesWithProc(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		proc, err := procSockets("/proc/thread-self/net")
+		proc, err := procSockets("/proc/thread-self/net", "tcp")
 		if err != nil {
 			t.Error(err)
 		}
@@ -269,6 +269,95 @@ func TestSocketDiagnosisAgreesWithProc(t *testing.T) {
 		}
 		if diff := cmp.Diff(shown(proc, 100), shown(diag, 100)); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// A socket's own cookie is what socket load balancing writes into its maps.
+func TestSocketsAreToldWithTheirOwnCookies(t *testing.T) {
+	inNetns(t, func() {
+		up(t, "lo")
+		for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
+			l, err := listenTCP(t, at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			u, err := net.ListenPacket("udp", at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer u.Close()
+			tcp, err := dumpSockets("", anyState)
+			if err != nil {
+				t.Error(err)
+			}
+			udp, err := dumpUDP(anyState)
+			if err != nil {
+				t.Error(err)
+			}
+			for addr, want := range map[net.Addr]uint64{l.Addr(): cookieOf(t, l.(*net.TCPListener)), c.LocalAddr(): cookieOf(t, c.(*net.TCPConn)),
+				u.LocalAddr(): cookieOf(t, u.(*net.UDPConn))} {
+				i := slices.IndexFunc(append(tcp, udp...), func(s socket) bool {
+					return s.protocol == addr.Network() && s.local.String() == addr.String() && (s.state != 1 || s.remote.String() == l.Addr().String())
+				})
+				if i < 0 || want == 0 || append(tcp, udp...)[i].cookie != want {
+					t.Errorf("%v: want cookie %d of %v", addr, want, append(tcp, udp...))
+				}
+			}
+		}
+	})
+}
+
+// The kernel's two ways to list UDP sockets and ss must tell the same, and a connected one is no listener.
+func TestUnconnectedUDPSocketsAreListeners(t *testing.T) {
+	inNetns(t, func() {
+		up(t, "lo")
+		for _, at := range []string{"127.0.0.1:53", "[::]:8472", "[::1]:5353"} {
+			l, err := net.ListenPacket("udp", at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+		}
+		c, err := net.Dial("udp", "127.0.0.1:53")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		diag, err := dumpUDP(1 << tcpClose)
+		if err != nil {
+			t.Error(err)
+		}
+		proc, err := inState("/proc/thread-self/net", "udp", tcpClose, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			"udp 127.0.0.1:53 0.0.0.0:0 UNCONN",
+			"udp6 [::]:8472 [::]:0 UNCONN",
+			"udp6 [::1]:5353 [::]:0 UNCONN",
+		}
+		for how, found := range map[string][]socket{"diagnosis": diag, "proc": proc} {
+			if diff := cmp.Diff(want, shown(found, 100)); diff != "" {
+				t.Errorf("%s: %s", how, diff)
+			}
+		}
+		if ss, err := exec.LookPath("ss"); err == nil {
+			text, err := exec.Command(ss, "-Huan", "state", "unconnected").Output()
+			if n := strings.Count(string(text), "\n"); err != nil || n != len(want) {
+				t.Errorf("ss, %v:\n%s", err, text)
+			}
 		}
 	})
 }
@@ -451,6 +540,27 @@ func cgroup2(t *testing.T) string {
 	}
 	t.Skip("no cgroup v2 is mounted")
 	return ""
+}
+
+// listenTCP makes a plain TCP listener. Of Go's default, multipath TCP, the kernel lists the TCP socket below it, which
+// has a cookie of its own.
+func listenTCP(t *testing.T, at string) (net.Listener, error) {
+	plain := &net.ListenConfig{}
+	plain.SetMultipathTCP(false)
+	return plain.Listen(t.Context(), "tcp", at)
+}
+
+// cookieOf asks a socket itself.
+func cookieOf(t *testing.T, s syscall.Conn) (cookie uint64) {
+	t.Helper()
+	raw, err := s.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { cookie, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_COOKIE) })
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return cookie
 }
 
 func veth(name string) netlink.Link {

@@ -67,10 +67,15 @@ func TestLab(t *testing.T) {
 	t.Run("listeners", func(t *testing.T) {
 		var got, want []string
 		for _, l := range s.Listeners.GetSockets() {
-			got = append(got, l.Local)
+			got = append(got, l.Protocol[:3]+" "+l.Local)
 		}
-		for _, l := range tool(t, "ss", "-Htln") {
-			want = append(want, strings.Replace(strings.Fields(l)[3], "*:", "[::]:", 1))
+		for _, l := range append(tool(t, "ss", "-Htln"), tool(t, "ss", "-Huan", "state", "unconnected")...) {
+			f, protocol := strings.Fields(l), "udp"
+			if f[0] == "LISTEN" {
+				f, protocol = f[1:], "tcp"
+			}
+			local, _, _ := strings.Cut(strings.Replace(f[2], "*:", "[::]:", 1), "%")
+			want = append(want, protocol+" "+local)
 		}
 		slices.Sort(got)
 		slices.Sort(want)

@@ -11,14 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// listeners is the topic of listening TCP sockets in the node's own network.
+// listeners is the topic of sockets in the node's own network that anyone may send to: TCP and SCTP ones that
+// listen, and UDP ones that are not connected.
 type listeners struct {
 	proc string
 	last *eventpb.Listeners
 }
 
 func (l *listeners) look(_ context.Context, out *eventpb.HostState) error {
-	found, err := listeningSockets(l.proc)
+	found, err := l.find()
 	if err != nil {
 		return err
 	}
@@ -30,14 +31,29 @@ func (l *listeners) look(_ context.Context, out *eventpb.HostState) error {
 	return nil
 }
 
-func listeningSockets(proc string) ([]socket, error) {
-	found, err := dumpSockets("", 1<<tcpListen)
-	if err == nil {
-		return found, nil
+func (l *listeners) find() ([]socket, error) {
+	dir := filepath.Join(l.proc, selfNet(l.proc), "net")
+	tcp, err := dumpSockets("", 1<<tcpListen)
+	if err != nil {
+		if tcp, err = inState(dir, "tcp", tcpListen, err); err != nil {
+			return nil, err
+		}
 	}
-	found, procErr := procSockets(filepath.Join(proc, selfNet(proc), "net"))
-	if procErr != nil {
-		return nil, fmt.Errorf("%w; %w", err, procErr)
+	udp, err := dumpUDP(1 << tcpClose)
+	if err != nil { // a kernel without CONFIG_INET_UDP_DIAG
+		if udp, err = inState(dir, "udp", tcpClose, err); err != nil {
+			return nil, err
+		}
 	}
-	return slices.DeleteFunc(found, func(s socket) bool { return s.state != tcpListen }), nil
+	sctp, err := sctpListeners(dir)
+	return slices.Concat(tcp, udp, sctp), err
+}
+
+// inState reads from /proc what socket diagnosis did not tell.
+func inState(dir, protocol string, state uint8, diag error) ([]socket, error) {
+	found, err := procSockets(dir, protocol)
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", diag, err)
+	}
+	return slices.DeleteFunc(found, func(s socket) bool { return s.state != state }), nil
 }

@@ -257,5 +257,5 @@ func podSockets(proc string, pid int) ([]socket, error) {
 	if err == nil {
 		return found, nil
 	}
-	return procSockets(filepath.Join(dir, "net"))
+	return procSockets(filepath.Join(dir, "net"), "tcp")
 }

@@ -13,19 +13,23 @@ import (
 	"github.com/vishvananda/netlink/nl"
 )
 
-// procSockets lists TCP sockets from a folder like /proc/PID/net. It takes twice as long as dumpSockets and
-// needs fewer rights.
-func procSockets(dir string) ([]socket, error) {
+// procSockets lists the sockets of a protocol, tcp or udp, from a folder like /proc/PID/net. It takes twice as long
+// as dumpSockets, needs fewer rights, and tells no cookies.
+func procSockets(dir, protocol string) ([]socket, error) {
 	var list []socket
-	for _, name := range []string{"tcp", "tcp6"} {
+	for _, v6 := range []bool{false, true} {
+		name := protocol
+		if v6 {
+			name += "6"
+		}
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		if os.IsNotExist(err) && name == "tcp6" {
+		if os.IsNotExist(err) && v6 {
 			break // a kernel without IPv6
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
-		found, err := parseProcTCP(string(text), name == "tcp6")
+		found, err := parseProc(string(text), protocol, v6)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -34,9 +38,9 @@ func procSockets(dir string) ([]socket, error) {
 	return list, nil
 }
 
-// parseProcTCP reads the text of /proc/net/tcp or tcp6: a heading, then lines whose second to fourth columns are
-// local address, remote address and state, in hexadecimal.
-func parseProcTCP(text string, v6 bool) ([]socket, error) {
+// parseProc reads the text of /proc/net/tcp, tcp6, udp or udp6: a heading, then lines whose second to fourth columns
+// are local address, remote address and state, in hexadecimal.
+func parseProc(text, protocol string, v6 bool) ([]socket, error) {
 	var list []socket
 	for n, line := range strings.Split(text, "\n") {
 		columns := strings.Fields(line)
@@ -52,7 +56,7 @@ func parseProcTCP(text string, v6 bool) ([]socket, error) {
 		if err1 != nil || err2 != nil || err3 != nil {
 			return nil, fmt.Errorf("line %d: %q", n+1, line)
 		}
-		list = append(list, socket{v6: v6, state: uint8(state), local: local, remote: remote})
+		list = append(list, socket{protocol: protocol, v6: v6, state: uint8(state), local: local, remote: remote})
 	}
 	return list, nil
 }

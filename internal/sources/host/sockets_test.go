@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,11 +25,11 @@ const (
 )
 
 func TestSocketsOfProc(t *testing.T) {
-	v4, err := parseProcTCP(procTCP, false)
+	v4, err := parseProc(procTCP, "tcp", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v6, err := parseProcTCP(procTCP6, true)
+	v6, err := parseProc(procTCP6, "tcp", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +46,41 @@ func TestSocketsOfProc(t *testing.T) {
 	}
 }
 
+// The lines are a kernel's, as published with parsers of the file; the second address family and the closed socket
+// are added as its code writes them.
+func TestListenersOfSCTP(t *testing.T) {
+	const text = ` ENDPT     SOCK   STY SST HBKT LPORT   UID INODE LADDRS
+ffff88017e0a0200 ffff880299f7fa00 2   10  29   11165   200 299689357 10.0.0.102 10.0.0.70
+       0        0 2   10  9    36412     0 465001933 2001:0db8:0000:0000:0000:0000:0000:0001
+       0        0 2   7   25   38412     0 465001935 192.168.60.142
+`
+	dir := t.TempDir()
+	if found, err := sctpListeners(dir); err != nil || found != nil {
+		t.Errorf("without the module: %v, %v", found, err)
+	}
+	write(t, filepath.Join(dir, "sctp/eps"), text, 0o644)
+	found, err := sctpListeners(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"sctp 10.0.0.70:11165  LISTEN", "sctp 10.0.0.102:11165  LISTEN", "sctp6 [2001:db8::1]:36412  LISTEN"}
+	if diff := cmp.Diff(want, shown(found, 100)); diff != "" {
+		t.Error(diff)
+	}
+	write(t, filepath.Join(dir, "sctp/eps"), strings.Replace(text, "10.0.0.70", "here", 1), 0o644)
+	if found, err := sctpListeners(dir); err == nil {
+		t.Errorf("foreign text: %v", found)
+	}
+}
+
 func TestForeignTextIsAnErrorNotAPanic(t *testing.T) {
 	for _, line := range []string{"0:", "0: 0100007F:1F90 00000000:0000", "0: 0100007F 00000000:0000 0A", "0: 01:1F90 00000000:0000 0A",
 		"0: 0100007F:1F90 00000000:0000 ZZ", "0: 0100007F:11F90 00000000:0000 0A"} {
-		if got, err := parseProcTCP("heading\n"+line+"\n", false); err == nil {
+		if got, err := parseProc("heading\n"+line+"\n", "tcp", false); err == nil {
 			t.Errorf("%q: %v", line, got)
 		}
 	}
-	if _, ok := parseDiag(make([]byte, diagMessageSize-1)); ok {
+	if _, ok := parseDiag(make([]byte, diagMessageSize-1), "tcp"); ok {
 		t.Error("a short message was read")
 	}
 }
@@ -64,7 +93,7 @@ func TestManySocketsLeaveOutTimeWaitFirst(t *testing.T) {
 			state = tcpTimeWait
 		}
 		at := netip.MustParseAddr("10.0.0.1")
-		all = append(all, socket{state: state, local: netip.AddrPortFrom(at, 80), remote: netip.AddrPortFrom(at, 1000+i)})
+		all = append(all, socket{protocol: "tcp", state: state, local: netip.AddrPortFrom(at, 80), remote: netip.AddrPortFrom(at, 1000+i)})
 	}
 	for limit, left := range map[int]int{100: 0, 6: 4, 3: 7} {
 		kept, omitted := facts(all, limit)
@@ -92,7 +121,8 @@ func FuzzProcTCP(f *testing.F) {
 	f.Add(procTCP, false)
 	f.Add(procTCP6, true)
 	f.Fuzz(func(_ *testing.T, text string, v6 bool) {
-		all, _ := parseProcTCP(text, v6)
-		facts(all, 10)
+		all, _ := parseProc(text, "tcp", v6)
+		sctp, _ := parseSCTP(text)
+		facts(append(all, sctp...), 10)
 	})
 }
