@@ -22,7 +22,7 @@ func (s *State) liveBackend(client netip.AddrPort) (netip.AddrPort, bool) {
 	}
 	var best cilium.CT
 	for k := range m.withPort(client.Port()) {
-		c, err := cilium.DecodeCT([]byte(k), []byte(m.Entries[k]))
+		c, err := cilium.DecodeCT([]byte(k), []byte(m.Entries[k].Bytes))
 		if err != nil || c.Source != client || c.Direction != cilium.Out || c.Related || c.Proto != cilium.TCP || c.Closing() {
 			continue
 		}

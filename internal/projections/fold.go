@@ -26,6 +26,7 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 		s.applyStatus(e.Source, b.Status)
 	case *eventpb.Event_Gap:
 		src.Gaps++
+		s.touch(topicSources)
 		src.LastGap = &Gap{b.Gap.FromNs, b.Gap.ToNs, b.Gap.Reason, b.Gap.Count, b.Gap.Detail}
 	case *eventpb.Event_Mark:
 		s.applyMark(b.Mark)
@@ -40,27 +41,32 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 	case *eventpb.Event_Log:
 		s.applyLog(b.Log)
 	case *eventpb.Event_Agent:
-		s.Agent.apply(b.Agent)
+		s.applyAgent(b.Agent)
 	case *eventpb.Event_Host:
-		s.Host.apply(src.epoch, b.Host)
+		s.applyHost(src.epoch, b.Host)
 	case *eventpb.Event_Probe:
 		s.Probes[b.Probe.Name] = b.Probe
 		s.forgetProbes()
+		s.touch(topicProbes)
+	case *eventpb.Event_Tick:
+		// What has lasted long enough is told, see settle.
 	default:
 		s.Unknown++
 	}
 	switch e.Body.(type) {
-	case *eventpb.Event_Flows, *eventpb.Event_AgentEvents, *eventpb.Event_Log, *eventpb.Event_Agent, *eventpb.Event_Host, *eventpb.Event_Probe:
+	case *eventpb.Event_Flows, *eventpb.Event_AgentEvents, *eventpb.Event_Log, *eventpb.Event_Agent, *eventpb.Event_Host, *eventpb.Event_Probe, *eventpb.Event_Tick:
 		// They say nothing of Services' backends, and are most events.
 	default:
 		s.observeBaseline()
 	}
+	s.settle()
 }
 
 // applySession is a start of the recorder: every source begins anew, and what they knew stays until each has
 // its snapshot.
 func (s *State) applySession(b *eventpb.Session) {
 	s.Recorder, s.Profile = b, profileOf(b)
+	s.touchAll()
 	for _, name := range b.Sources {
 		src := s.source(name)
 		src.State, src.Error, src.SinceNs = eventpb.SourceState_SOURCE_STATE_STARTING, "", s.SeenNs
@@ -86,6 +92,7 @@ func (s *State) applyStatus(name string, b *eventpb.SourceStatus) {
 		src.SinceNs = s.SeenNs
 	}
 	src.State, src.Error = b.State, b.Error
+	s.touchAll() // rules that need the source judge again, files say how it is
 	switch b.State {
 	case eventpb.SourceState_SOURCE_STATE_UP:
 		s.sweep(name, src.epoch)

@@ -11,6 +11,25 @@ import (
 // Agent holds the agent's objects, by kind and key, as the agent spells them.
 type Agent map[string]map[string]*eventpb.AgentObject
 
+// applyAgent takes objects in, and what is decoded of the table of frontends.
+func (s *State) applyAgent(b *eventpb.AgentObjects) {
+	if b.Kind != "frontend" {
+		s.Agent.apply(b)
+		s.touchAgent(b.Kind)
+		return
+	}
+	s.touch(topicServices)
+	if b.Complete {
+		for key := range s.Agent[b.Kind] {
+			s.joinAgent(key, false)
+		}
+	}
+	s.Agent.apply(b)
+	for _, o := range b.Objects {
+		s.joinAgent(o.Key, !o.Deleted)
+	}
+}
+
 func (a Agent) apply(b *eventpb.AgentObjects) {
 	if b.Complete || a[b.Kind] == nil {
 		a[b.Kind] = make(map[string]*eventpb.AgentObject, len(b.Objects))

@@ -13,6 +13,7 @@ type Host struct {
 	Attachments *eventpb.Attachments
 	Listeners   *eventpb.Listeners
 	TCFilters   *eventpb.TCFilters
+	Neighbours  *eventpb.Neighbours
 	PodSockets  map[Name]*podSockets
 }
 
@@ -24,6 +25,16 @@ type podSockets struct {
 
 func newHost() Host {
 	return Host{RuleSets: map[string]*eventpb.RuleSet{}, PodSockets: map[Name]*podSockets{}}
+}
+
+func (s *State) applyHost(epoch uint64, b *eventpb.HostState) {
+	s.Host.apply(epoch, b)
+	if len(b.PodSockets) > 0 {
+		s.touch(topicSockets)
+	}
+	if len(b.RuleSets) > 0 || b.Links != nil || b.Attachments != nil || b.Listeners != nil || b.TcFilters != nil || b.Neighbours != nil {
+		s.touch(topicHost)
+	}
 }
 
 func (h *Host) apply(epoch uint64, b *eventpb.HostState) {
@@ -41,6 +52,9 @@ func (h *Host) apply(epoch uint64, b *eventpb.HostState) {
 	}
 	if b.TcFilters != nil {
 		h.TCFilters = b.TcFilters
+	}
+	if b.Neighbours != nil {
+		h.Neighbours = b.Neighbours
 	}
 	for _, p := range b.PodSockets {
 		key := Name{p.Namespace, p.Pod}

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -20,6 +21,19 @@ func (m kubeObjects) apply(list []*eventpb.KubeObject) {
 	}
 }
 
+// setKube takes an object in place of the one of that name; nil takes that one out.
+func (s *State) setKube(kind eventpb.Kind, n Name, o *eventpb.KubeObject) {
+	have := s.Kube[kind][n]
+	delete(s.Kube[kind], n)
+	if have != nil {
+		s.join(kind, have, false)
+	}
+	if o != nil {
+		s.Kube[kind][n] = o
+		s.join(kind, o, true)
+	}
+}
+
 func (s *State) applyKube(b *eventpb.KubeObjects) {
 	if b.Complete {
 		// A list takes the place of what was known when its last part is there.
@@ -30,19 +44,45 @@ func (s *State) applyKube(b *eventpb.KubeObjects) {
 		if b.Part < b.Parts {
 			return
 		}
-		s.Kube[b.Kind] = s.kubePending[b.Kind]
+		list := s.kubePending[b.Kind]
 		delete(s.kubePending, b.Kind)
-	} else {
-		if s.Kube[b.Kind] == nil {
-			s.Kube[b.Kind] = kubeObjects{}
+		s.knowKube(b.Kind)
+		for n := range s.Kube[b.Kind] {
+			if list[n] == nil {
+				s.setKube(b.Kind, n, nil)
+			}
 		}
-		s.Kube[b.Kind].apply(b.Objects)
+		for n, o := range list {
+			s.setKube(b.Kind, n, o)
+		}
+	} else {
+		s.knowKube(b.Kind)
+		for _, o := range b.Objects {
+			n := Name{o.Namespace, o.Name}
+			if o.Deleted {
+				o = nil
+			}
+			s.setKube(b.Kind, n, o)
+		}
 	}
 	switch b.Kind {
 	case eventpb.Kind_KIND_POD:
 		s.forgetLogs()
 	case eventpb.Kind_KIND_SERVICE:
 		s.forgetProbes()
+	}
+}
+
+// knowKube says that the kind's objects are known from now on.
+func (s *State) knowKube(kind eventpb.Kind) {
+	if s.Kube[kind] == nil {
+		s.Kube[kind] = kubeObjects{}
+	}
+	switch kind {
+	case eventpb.Kind_KIND_SERVICE, eventpb.Kind_KIND_ENDPOINT_SLICE:
+		s.touch(topicServices)
+	default:
+		s.touch(topicKube)
 	}
 }
 
@@ -91,12 +131,7 @@ func servicePort(o *eventpb.KubeObject, port int32) *eventpb.ServicePort {
 
 // slicesOf returns the Service's EndpointSlices in order of name.
 func (s *State) slicesOf(service *eventpb.KubeObject) []*eventpb.KubeObject {
-	var found []*eventpb.KubeObject
-	for n, o := range s.Kube[eventpb.Kind_KIND_ENDPOINT_SLICE] {
-		if n.Namespace == service.Namespace && o.GetEndpointSlice().GetService() == service.Name {
-			found = append(found, o)
-		}
-	}
+	found := slices.Collect(maps.Values(s.joins.slices[Name{service.Namespace, service.Name}]))
 	slices.SortFunc(found, func(a, b *eventpb.KubeObject) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }

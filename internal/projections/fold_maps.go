@@ -3,6 +3,7 @@ package projections
 import (
 	"bytes"
 	"iter"
+	"slices"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -17,12 +18,19 @@ type Map struct {
 	Type       string
 	KeySize    uint32
 	ValueSize  uint32
-	Readable   bool              // its layout is known
-	Entries    map[string]string // key bytes to value bytes
+	Readable   bool             // its layout is known
+	Entries    map[string]Value // by key bytes
 
+	whole   bool              // it was read whole before
 	pending map[string]string // of a dump whose last part is not there yet
 	epoch   uint64
 	near    portKeys // of a conntrack map
+}
+
+// Value is an entry's value.
+type Value struct {
+	Bytes   string
+	SinceNs int64 // when the entry was first seen; 0 for one that was there at the first look
 }
 
 func (s *State) applyMaps(epoch uint64, b *eventpb.MapDeltas) {
@@ -33,6 +41,7 @@ func (s *State) applyMaps(epoch uint64, b *eventpb.MapDeltas) {
 		}
 		m := s.mapFor(d)
 		m.epoch = epoch
+		s.touchMap(m)
 		switch {
 		case !m.Readable:
 			// Known to be there, and not what is in it.
@@ -54,7 +63,7 @@ func (s *State) mapFor(d *eventpb.MapDelta) *Map {
 	s.dropMap(d.Map)
 	layout, ok := cilium.Lookup(d.Map, d.KeySize, d.ValueSize)
 	m = &Map{Name: d.Map, Kind: layout.Kind, MapID: d.MapId, MaxEntries: d.MaxEntries, Type: d.Type, KeySize: d.KeySize, ValueSize: d.ValueSize,
-		Readable: ok && !d.Unsupported, Entries: map[string]string{}}
+		Readable: ok && !d.Unsupported, Entries: map[string]Value{}}
 	s.Maps[d.Map] = m
 	return m
 }
@@ -70,17 +79,37 @@ func (s *State) applyDump(m *Map, d *eventpb.MapDelta) {
 	if d.Part < d.Parts {
 		return
 	}
+	var gone []string
 	for k := range m.Entries {
 		if _, ok := m.pending[k]; !ok {
-			s.removed(m, []byte(k))
+			gone = append(gone, k)
 		}
+	}
+	slices.Sort(gone) // it is remembered in which order backends went
+	for _, k := range gone {
+		s.removed(m, []byte(k))
+		delete(m.Entries, k)
+	}
+	since := s.SeenNs
+	if !m.whole {
+		since = 0
 	}
 	for k, v := range m.pending {
-		if m.Entries[k] != v {
-			s.added(m, []byte(k), []byte(v))
-		}
+		s.put(m, k, v, since)
 	}
-	m.Entries, m.pending = m.pending, nil
+	m.whole, m.pending = true, nil
+}
+
+// put takes an entry as it is now.
+func (s *State) put(m *Map, key, value string, sinceNs int64) {
+	have, ok := m.Entries[key]
+	if ok {
+		sinceNs = have.SinceNs
+	}
+	if !ok || have.Bytes != value {
+		s.added(m, []byte(key), []byte(value))
+		m.Entries[key] = Value{value, sinceNs}
+	}
 }
 
 func (s *State) applyChanges(m *Map, d *eventpb.MapDelta) {
@@ -90,8 +119,7 @@ func (s *State) applyChanges(m *Map, d *eventpb.MapDelta) {
 		delete(m.Entries, string(keys[:size]))
 	}
 	for k, v := range entries(d) {
-		s.added(m, k, v)
-		m.Entries[string(k)] = string(v)
+		s.put(m, string(k), string(v), s.SeenNs)
 	}
 }
 
@@ -112,10 +140,11 @@ func (s *State) dropMap(name string) {
 	if m == nil {
 		return
 	}
-	for k := range m.Entries {
+	for _, k := range sortedNames(m.Entries) {
 		s.removed(m, []byte(k))
 	}
 	delete(s.Maps, name)
+	s.touchMap(m)
 }
 
 // added and removed keep what is decoded of a map in step with its bytes.
@@ -135,7 +164,7 @@ func (s *State) removed(m *Map, key []byte) {
 	case cilium.Services4, cilium.Services6:
 		s.LB.removeService(key, bytes.Repeat([]byte{0}, int(m.ValueSize)))
 	case cilium.Backends4, cilium.Backends6:
-		s.LB.removeBackend(m.Kind, key)
+		s.LB.removeBackend(m.Kind, key, s.SeenNs, s.Seq)
 	case cilium.CT4TCP, cilium.CT6TCP:
 		m.near.removed(string(key))
 	}

@@ -12,7 +12,7 @@ import (
 
 // FoldVersion names what Apply makes of events. It is raised with every change after which the same events give
 // another State, or State keeps more: keyframes of other versions are not used then. TestFoldVersion notices.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // Marshal encodes all of State as an eventpb.State. The same State gives the same bytes.
 func (s *State) Marshal() ([]byte, error) {
@@ -21,6 +21,7 @@ func (s *State) Marshal() ([]byte, error) {
 		Kube: kubeLists(s.Kube), KubePending: kubeLists(s.kubePending), Agent: s.Agent.lists(),
 		Host: s.Host.topics(), PodSockets: s.Host.podSockets(),
 		Flows: s.Flows, Baseline: s.Baseline.message(), Unknown: s.Unknown,
+		Findings: s.book.messages(), FindingsDropped: s.book.dropped, GoneBackends: s.LB.goneMessages(), Owners: ownerMessages(s.owners),
 	}
 	for _, name := range sortedNames(s.Sources) {
 		m.Sources = append(m.Sources, s.Sources[name].message(name))
@@ -84,25 +85,40 @@ func (src *Source) message(name string) *eventpb.SourceKnown {
 }
 
 func (m *Map) message() *eventpb.MapKnown {
-	return &eventpb.MapKnown{
+	k := &eventpb.MapKnown{
 		Map: m.Name, Type: m.Type, KeySize: m.KeySize, ValueSize: m.ValueSize, MaxEntries: m.MaxEntries, MapId: m.MapID,
-		Readable: m.Readable, Epoch: m.epoch, Entries: joinEntries(m.Entries), HasPending: m.pending != nil, Pending: joinEntries(m.pending),
+		Readable: m.Readable, Epoch: m.epoch, Whole: m.whole, HasPending: m.pending != nil,
 	}
+	k.Entries, k.Since = joinEntries(m.Entries, func(v Value) (string, int64) { return v.Bytes, v.SinceNs })
+	k.Pending, _ = joinEntries(m.pending, func(v string) (string, int64) { return v, 0 })
+	return k
 }
 
-func joinEntries(entries map[string]string) []byte {
+// joinEntries lays entries end to end in order of their keys. Times are differences; they are left out while all are 0.
+func joinEntries[V any](entries map[string]V, of func(V) (value string, sinceNs int64)) (b []byte, since []int64) {
 	keys := make([]string, 0, len(entries))
-	size := 0
-	for k, v := range entries {
+	size, aged := 0, false
+	for k, e := range entries {
 		keys = append(keys, k)
+		v, ns := of(e)
 		size += len(k) + len(v)
+		aged = aged || ns != 0
 	}
 	slices.Sort(keys)
-	b := make([]byte, 0, size)
-	for _, k := range keys {
-		b = append(append(b, k...), entries[k]...)
+	b = make([]byte, 0, size)
+	if aged {
+		since = make([]int64, 0, len(keys))
 	}
-	return b
+	last := int64(0)
+	for _, k := range keys {
+		v, ns := of(entries[k])
+		b = append(append(b, k...), v...)
+		if aged {
+			since = append(since, ns-last)
+			last = ns
+		}
+	}
+	return b, since
 }
 
 func (h *Host) topics() *eventpb.HostState {
@@ -130,4 +146,22 @@ func (b *Baseline) message() *eventpb.BaselineKnown {
 		ServiceUid: b.ServiceUID, ServiceId: uint32(b.ServiceID), Frontend: b.Frontend.String(),
 		Backends: addressTexts(b.Backends), Pods: b.Pods,
 	}
+}
+
+func (l *LB) goneMessages() []*eventpb.GoneBackend {
+	var list []*eventpb.GoneBackend
+	for _, g := range l.gone {
+		list = append(list, &eventpb.GoneBackend{V6: g.V6, Id: g.ID, Address: g.Address.String(), Protocol: uint32(g.Proto), GoneNs: g.GoneNs, GoneSeq: g.Seq})
+	}
+	return list
+}
+
+func ownerMessages(owners map[frontendKey]Owner) []*eventpb.OwnerKnown {
+	var list []*eventpb.OwnerKnown
+	for _, k := range slices.SortedFunc(maps.Keys(owners), frontendKey.compare) {
+		o := owners[k]
+		list = append(list, &eventpb.OwnerKnown{Frontend: k.address.String(), Protocol: uint32(k.proto), Scope: uint32(k.scope),
+			Kind: o.Kind, Namespace: o.Name.Namespace, Name: o.Name.Name, Uid: o.UID})
+	}
+	return list
 }

@@ -3,6 +3,8 @@ package projections
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"net/netip"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
@@ -24,9 +26,15 @@ func UnmarshalState(b []byte) (*State, error) {
 	for _, src := range m.Sources {
 		s.Sources[src.Name] = sourceFrom(src)
 	}
-	s.Kube, s.kubePending = kubeFrom(m.Kube), kubeFrom(m.KubePending)
+	s.kubePending = kubeFrom(m.KubePending)
+	for kind, objects := range kubeFrom(m.Kube) {
+		s.Kube[kind] = kubeObjects{}
+		for n, o := range objects {
+			s.setKube(kind, n, o)
+		}
+	}
 	for _, list := range m.Agent {
-		s.Agent.apply(list)
+		s.applyAgent(list)
 	}
 	if m.Host != nil {
 		s.Host.apply(0, m.Host)
@@ -52,7 +60,30 @@ func UnmarshalState(b []byte) (*State, error) {
 			return nil, fmt.Errorf("decode state: map %s: %w", known.Map, err)
 		}
 	}
+	s.book = bookFrom(m.Findings, m.FindingsDropped)
+	if err := s.restoreLB(m); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
 	return s, nil
+}
+
+// restoreLB restores what is remembered of the maps and is not in them.
+func (s *State) restoreLB(m *eventpb.State) error {
+	for _, g := range m.GoneBackends {
+		a, err := netip.ParseAddrPort(g.Address)
+		if err != nil {
+			return fmt.Errorf("backend %d that is gone: %w", g.Id, err)
+		}
+		s.LB.gone = append(s.LB.gone, GoneBackend{g.V6, g.Id, a, cilium.Proto(g.Protocol), g.GoneNs, g.GoneSeq})
+	}
+	for _, o := range m.Owners {
+		a, err := netip.ParseAddrPort(o.Frontend)
+		if err != nil {
+			return fmt.Errorf("owner of a frontend: %w", err)
+		}
+		s.owners[frontendKey{a, cilium.Proto(o.Protocol), uint8(o.Scope)}] = Owner{o.Kind, Name{o.Namespace, o.Name}, o.Uid}
+	}
+	return nil
 }
 
 func sourceFrom(m *eventpb.SourceKnown) *Source {
@@ -79,13 +110,16 @@ func kubeFrom(lists []*eventpb.KubeObjects) map[eventpb.Kind]kubeObjects {
 func (s *State) restoreMap(known *eventpb.MapKnown) error {
 	layout, ok := cilium.Lookup(known.Map, known.KeySize, known.ValueSize)
 	m := &Map{Name: known.Map, Kind: layout.Kind, MapID: known.MapId, MaxEntries: known.MaxEntries, Type: known.Type,
-		KeySize: known.KeySize, ValueSize: known.ValueSize, Readable: ok && known.Readable, epoch: known.Epoch}
-	var err error
-	if m.Entries, err = splitEntries(m, known.Entries); err != nil {
+		KeySize: known.KeySize, ValueSize: known.ValueSize, Readable: ok && known.Readable, epoch: known.Epoch, whole: known.Whole}
+	values, err := splitEntries(m, known.Entries)
+	if err != nil {
+		return err
+	}
+	if m.Entries, err = aged(values, known); err != nil {
 		return err
 	}
 	if known.HasPending {
-		if m.pending, err = splitEntries(m, known.Pending); err != nil {
+		if m.pending, err = splitPending(m, known.Pending); err != nil {
 			return err
 		}
 	}
@@ -93,7 +127,7 @@ func (s *State) restoreMap(known *eventpb.MapKnown) error {
 	switch m.Kind {
 	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6:
 		for k, v := range m.Entries {
-			s.added(m, []byte(k), []byte(v))
+			s.added(m, []byte(k), []byte(v.Bytes))
 		}
 	}
 	return nil
@@ -101,20 +135,48 @@ func (s *State) restoreMap(known *eventpb.MapKnown) error {
 
 var errEntries = errors.New("bytes are no whole entries")
 
-// splitEntries makes parts of one string, so that a large map costs no allocation for each entry.
-func splitEntries(m *Map, b []byte) (map[string]string, error) {
+// splitEntries walks entries laid end to end. They are parts of one string, so that a large map costs no allocation
+// for each entry.
+func splitEntries(m *Map, b []byte) (iter.Seq2[string, string], error) {
 	key, size := int(m.KeySize), int(m.KeySize)+int(m.ValueSize)
-	if len(b) == 0 {
-		return map[string]string{}, nil
-	}
-	if key == 0 || len(b)%size != 0 {
+	if len(b) > 0 && (key == 0 || len(b)%size != 0) {
 		return nil, errEntries
 	}
-	entries := make(map[string]string, len(b)/size)
-	for all := string(b); all != ""; all = all[size:] {
-		entries[all[:key]] = all[key:size]
+	return func(yield func(key, value string) bool) {
+		for all := string(b); all != ""; all = all[size:] {
+			if !yield(all[:key], all[key:size]) {
+				return
+			}
+		}
+	}, nil
+}
+
+func aged(values iter.Seq2[string, string], known *eventpb.MapKnown) (map[string]Value, error) {
+	n := 0
+	if size := known.KeySize + known.ValueSize; size > 0 {
+		n = len(known.Entries) / int(size)
+	}
+	if len(known.Since) != 0 && len(known.Since) != n {
+		return nil, errEntries
+	}
+	entries := make(map[string]Value, n)
+	i, since := 0, int64(0)
+	for k, v := range values {
+		if len(known.Since) > 0 {
+			since += known.Since[i]
+		}
+		entries[k] = Value{v, since}
+		i++
 	}
 	return entries, nil
+}
+
+func splitPending(m *Map, b []byte) (map[string]string, error) {
+	values, err := splitEntries(m, b)
+	if err != nil {
+		return nil, err
+	}
+	return maps.Collect(values), nil
 }
 
 func baselineFrom(m *eventpb.BaselineKnown) (*Baseline, error) {

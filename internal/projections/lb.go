@@ -3,6 +3,7 @@ package projections
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 )
@@ -11,12 +12,38 @@ import (
 type LB struct {
 	frontends map[frontendKey]*Frontend
 	backends  map[backendKey]cilium.Backend
+	users     map[backendKey]map[frontendKey]int  // in how many slots of each frontend a backend is
+	ports     map[uint16]map[frontendKey]struct{} // frontends of types NodePort and HostPort
+	gone      []GoneBackend                       // in order of when they went
+	touched   map[frontendKey]struct{}            // by the event that is being folded
 }
 
 type frontendKey struct {
 	address netip.AddrPort
 	proto   cilium.Proto
 	scope   uint8
+}
+
+func (k frontendKey) v6() bool { return k.address.Addr().Is6() }
+
+// String is the key as `cilium-dbg bpf lb list` writes it, without the slot: 10.43.0.1:443/TCP, with /i for the
+// internal scope.
+func (k frontendKey) String() string {
+	text := k.address.String() + "/" + k.proto.String()
+	if k.scope != 0 {
+		text += "/i"
+	}
+	return text
+}
+
+func (k frontendKey) compare(o frontendKey) int {
+	if c := k.address.Compare(o.address); c != 0 {
+		return c
+	}
+	if k.proto != o.proto {
+		return int(k.proto) - int(o.proto)
+	}
+	return int(k.scope) - int(o.scope)
 }
 
 type backendKey struct {
@@ -27,19 +54,44 @@ type backendKey struct {
 // Frontend is one address of a Service, with what slot 0 says of it and the backend id of each other slot. It is
 // made of the entries that are in the map, never of their order or of those that were.
 type Frontend struct {
-	Address netip.AddrPort
-	Proto   cilium.Proto
-	Scope   uint8
-	Head    bool   // slot 0 is there; without it ID, Count and Flags are not known
-	ID      uint16 // rev-NAT id, which is the agent's Service id
-	Count   uint16
-	Flags   cilium.ServiceFlags
-	Slots   map[uint16]uint32
+	Address   netip.AddrPort
+	Proto     cilium.Proto
+	Scope     uint8
+	Head      bool   // slot 0 is there; without it the fields up to Flags are not known
+	ID        uint16 // rev-NAT id, which is the agent's Service id
+	Count     uint16 // slots from 1 that name backends
+	QCount    uint16 // slots behind them that name quarantined ones
+	Affinity  uint32 // seconds, 0 without session affinity
+	Algorithm uint8
+	L7Port    uint16
+	Flags     cilium.ServiceFlags
+	Slots     map[uint16]uint32
+
+	rev uint64 // position at which it, or what its row in services.json is made of, changed last
 }
 
-func newLB() LB {
-	return LB{map[frontendKey]*Frontend{}, map[backendKey]cilium.Backend{}}
+// GoneBackend is a backend that left its map.
+type GoneBackend struct {
+	V6      bool
+	ID      uint32
+	Address netip.AddrPort
+	Proto   cilium.Proto
+	GoneNs  int64
+	Seq     uint64 // of the event that told
 }
+
+// maxGone bounds the memory of backends that are gone; the oldest are forgotten.
+const maxGone = 4096
+
+func newLB() LB {
+	return LB{
+		frontends: map[frontendKey]*Frontend{}, backends: map[backendKey]cilium.Backend{},
+		users: map[backendKey]map[frontendKey]int{}, ports: map[uint16]map[frontendKey]struct{}{},
+		touched: map[frontendKey]struct{}{},
+	}
+}
+
+func (l *LB) touch(k frontendKey) { l.touched[k] = struct{}{} }
 
 func (l *LB) addService(key, value []byte) {
 	e, err := cilium.DecodeService(key, value)
@@ -47,16 +99,25 @@ func (l *LB) addService(key, value []byte) {
 		return
 	}
 	k := frontendKey{e.Frontend, e.Proto, e.Scope}
+	l.touch(k)
 	f := l.frontends[k]
 	if f == nil {
 		f = &Frontend{Address: e.Frontend, Proto: e.Proto, Scope: e.Scope, Slots: map[uint16]uint32{}}
 		l.frontends[k] = f
 	}
 	if e.Head() {
-		f.Head, f.ID, f.Count, f.Flags = true, e.RevNAT, e.Count, e.Flags
+		f.Head, f.ID, f.Count, f.QCount, f.Flags = true, e.RevNAT, e.Count, e.QCount, e.Flags
+		f.Affinity, f.Algorithm, f.L7Port = e.AffinityTimeout, e.Algorithm, e.L7Port
+		l.indexPort(k, f)
 		return
 	}
+	l.unuse(k, f, e.Slot)
 	f.Slots[e.Slot] = e.BackendID
+	b := backendKey{k.v6(), e.BackendID}
+	if l.users[b] == nil {
+		l.users[b] = map[frontendKey]int{}
+	}
+	l.users[b][k]++
 }
 
 // removeService takes a value of zeros, as only the key of a deleted entry is known.
@@ -70,9 +131,12 @@ func (l *LB) removeService(key, zeros []byte) {
 	if f == nil {
 		return
 	}
+	l.touch(k)
 	if e.Head() {
-		f.Head, f.ID, f.Count, f.Flags = false, 0, 0, 0
+		*f = Frontend{Address: f.Address, Proto: f.Proto, Scope: f.Scope, Slots: f.Slots}
+		l.indexPort(k, f)
 	} else {
+		l.unuse(k, f, e.Slot)
 		delete(f.Slots, e.Slot)
 	}
 	if !f.Head && len(f.Slots) == 0 {
@@ -80,16 +144,70 @@ func (l *LB) removeService(key, zeros []byte) {
 	}
 }
 
-func (l *LB) addBackend(kind cilium.Kind, key, value []byte) {
-	if b, err := cilium.DecodeBackend(key, value); err == nil {
-		l.backends[backendKey{kind == cilium.Backends6, b.ID}] = b
+func (l *LB) unuse(k frontendKey, f *Frontend, slot uint16) {
+	id, ok := f.Slots[slot]
+	if !ok {
+		return
+	}
+	b := backendKey{k.v6(), id}
+	if l.users[b][k]--; l.users[b][k] == 0 {
+		delete(l.users[b], k)
+	}
+	if len(l.users[b]) == 0 {
+		delete(l.users, b)
 	}
 }
 
-func (l *LB) removeBackend(kind cilium.Kind, key []byte) {
-	if len(key) == 4 {
-		delete(l.backends, backendKey{kind == cilium.Backends6, binary.NativeEndian.Uint32(key)})
+func (l *LB) indexPort(k frontendKey, f *Frontend) {
+	port := k.address.Port()
+	switch onNode := f.Flags&(cilium.FlagNodePort|cilium.FlagHostPort) != 0; {
+	case onNode && l.ports[port] == nil:
+		l.ports[port] = map[frontendKey]struct{}{k: {}}
+	case onNode:
+		l.ports[port][k] = struct{}{}
+	default:
+		if delete(l.ports[port], k); len(l.ports[port]) == 0 {
+			delete(l.ports, port)
+		}
 	}
+}
+
+func (l *LB) addBackend(kind cilium.Kind, key, value []byte) {
+	if b, err := cilium.DecodeBackend(key, value); err == nil {
+		k := backendKey{kind == cilium.Backends6, b.ID}
+		l.backends[k] = b
+		l.touchUsers(k)
+	}
+}
+
+func (l *LB) removeBackend(kind cilium.Kind, key []byte, ns int64, seq uint64) {
+	if len(key) != 4 {
+		return
+	}
+	k := backendKey{kind == cilium.Backends6, binary.NativeEndian.Uint32(key)}
+	if b, ok := l.backends[k]; ok {
+		l.gone = append(l.gone, GoneBackend{k.v6, b.ID, b.Address, b.Proto, ns, seq})
+		l.gone = l.gone[max(0, len(l.gone)-maxGone):]
+	}
+	delete(l.backends, k)
+	l.touchUsers(k)
+}
+
+func (l *LB) touchUsers(b backendKey) {
+	for k := range l.users[b] {
+		l.touch(k)
+	}
+}
+
+// goneBackend tells which backend last had an id that is in the map no more; false for one that was never seen or is
+// forgotten.
+func (l *LB) goneBackend(k backendKey) (GoneBackend, bool) {
+	for _, g := range slices.Backward(l.gone) {
+		if g.V6 == k.v6 && g.ID == k.id {
+			return g, true
+		}
+	}
+	return GoneBackend{}, false
 }
 
 // frontend returns the TCP frontend of the external scope: the one that decides for ClusterIPs, and for NodePorts

@@ -26,7 +26,7 @@ func EntriesOf[T any](s *State, decode func(key, value []byte) (T, error), kinds
 			continue
 		}
 		for k, v := range m.Entries {
-			if d, err := decode([]byte(k), []byte(v)); err == nil {
+			if d, err := decode([]byte(k), []byte(v.Bytes)); err == nil {
 				list = append(list, Entry[T]{m.Name, k, d})
 			}
 		}

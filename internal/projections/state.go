@@ -30,7 +30,12 @@ type State struct {
 	Flows       uint64 // recorded since the start of the session; the flows themselves stay on the tape
 
 	Baseline *Baseline // of the profile's Service
-	Unknown  uint64    // events whose kind this version does not know
+
+	owners  map[frontendKey]Owner // what last owned each frontend in the map
+	book    book
+	joins   joins
+	touched touched
+	Unknown uint64 // events whose kind this version does not know
 }
 
 // Name is a namespaced Kubernetes name; nodes have no namespace.
@@ -82,6 +87,10 @@ func NewState() *State {
 		Host:        newHost(),
 		Logs:        map[Name]*Log{},
 		Probes:      map[string]*eventpb.ProbeResult{},
+		owners:      map[frontendKey]Owner{},
+		book:        newBook(),
+		joins:       newJoins(),
+		touched:     newTouched(),
 	}
 }
 

@@ -6,7 +6,7 @@ func (s *State) StepComplete(step int) bool {
 		return false
 	}
 	for _, v := range Views {
-		if v.Step != step {
+		if v.Step != step || step == 0 {
 			continue
 		}
 		w := &waits{s: s}
@@ -19,7 +19,9 @@ func (s *State) StepComplete(step int) bool {
 func Steps() []int {
 	var steps []int
 	for _, v := range Views {
-		steps = append(steps, v.Step)
+		if v.Step > 0 {
+			steps = append(steps, v.Step)
+		}
 	}
 	return steps
 }

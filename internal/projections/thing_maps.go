@@ -19,7 +19,7 @@ func (s *State) mapThings(add adder) {
 			add("policy", name, Field{"entries", strconv.Itoa(len(m.Entries))})
 		default:
 			for k, v := range m.Entries {
-				if kind, name, fields := s.entryThing(m.Kind, []byte(k), []byte(v)); kind != "" {
+				if kind, name, fields := s.entryThing(m.Kind, []byte(k), []byte(v.Bytes)); kind != "" {
 					add(kind, name, fields...)
 				}
 			}

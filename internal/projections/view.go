@@ -14,22 +14,29 @@ import (
 // View makes one file from State.
 type View struct {
 	File string
-	Step int // the lab's step that asks for it; 0 for files of no step
+	Step int // the lab's step that asks for it, with a profile; 0 for files that are there without one
 	// Render returns the file's value, nil while its subject is not there. It adds to wait what the file still
 	// lacks.
 	Render func(s *State, w *waits) any
+	// On are the topics that the file is made of. One without topics may change with any event.
+	On []topic
 }
 
-// Views are all files, in order of the lab's steps. session.json comes last: it tells of the others.
+// Views are all files but session.json: the lab's in order of its steps, then those of any cluster.
 var Views = []View{
-	{"iptables.json", 1, iptablesView},
-	{"svc.json", 2, svcView},
-	{"scale.json", 3, scaleView},
-	{"ct.json", 4, ctView},
-	{"prog.json", 5, progView},
-	{"nodeport.json", 6, nodePortView},
-	{"ghost.json", 7, ghostView},
-	{"report.txt", 8, reportView},
+	{File: "iptables.json", Step: 1, Render: iptablesView},
+	{File: "svc.json", Step: 2, Render: svcView},
+	{File: "scale.json", Step: 3, Render: scaleView},
+	{File: "ct.json", Step: 4, Render: ctView},
+	{File: "prog.json", Step: 5, Render: progView},
+	{File: "nodeport.json", Step: 6, Render: nodePortView},
+	{File: "ghost.json", Step: 7, Render: ghostView},
+	{File: "report.txt", Step: 8, Render: reportView},
+	{File: "services.json", Render: servicesView, On: []topic{topicServices, topicMaps, topicKube, topicSources}},
+	{File: "connections.json", Render: connectionsView, On: []topic{topicConnections, topicServices, topicSockets, topicKube, topicSources}},
+	{File: "endpoints.json", Render: endpointsView, On: []topic{topicMaps, topicAgent, topicHost, topicKube, topicSources}},
+	{File: "node.json", Render: nodeView, On: []topic{topicAgent, topicHost, topicMaps, topicKube, topicProbes, topicSources}},
+	{File: "findings.json", Render: findingsView, On: []topic{topicFindings}},
 }
 
 // File is one rendered file.
@@ -38,19 +45,9 @@ type File struct {
 	Data []byte // nil: there is no such file at this position
 }
 
-// Files renders every file at State's position, session.json last. Without a profile there is only that one.
+// Files renders every file at State's position, session.json last.
 func (s *State) Files() []File {
-	var files []File
-	var status []fileStatus
-	if s.Profile != nil {
-		for _, v := range Views {
-			w := &waits{s: s}
-			value := v.Render(s, w)
-			files = append(files, File{v.File, encode(value)})
-			status = append(status, w.status(v, value != nil))
-		}
-	}
-	return append(files, File{"session.json", encode(s.session(status))})
+	return NewRenderer().Files(s)
 }
 
 // encode is the one writer of files: two spaces, keys in the order of the struct, no HTML escapes.
@@ -60,6 +57,8 @@ func encode(value any) []byte {
 		return nil
 	case text:
 		return []byte(v)
+	case encoded:
+		return v
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -72,14 +71,18 @@ func encode(value any) []byte {
 	return b.Bytes()
 }
 
-// text is a view's value that is no JSON.
-type text string
+// text is a view's value that is no JSON; encoded is one that was encoded in parts.
+type (
+	text    string
+	encoded []byte
+)
 
 // waits collects what a file waits for, and which sources it rests on.
 type waits struct {
 	s       *State
 	missing []string
 	stale   []string
+	rows    rows // of services.json as it was made last
 }
 
 // need returns a pointer to the value, or nil (null in the file) while it is not known, and then notes what is

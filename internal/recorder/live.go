@@ -21,7 +21,9 @@ type live struct {
 	shown   func([]projections.File, *projections.State) // after each render; may be nil
 	keys    *keeper
 
-	failing string // the write error that was said already
+	renderer *projections.Renderer
+	tick     chan<- struct{} // asks for a tick; nil while a tape is played, which has its own
+	failing  string          // the write error that was said already
 }
 
 // run follows the journal until it has folded the position that stopAt gives, or ctx ends.
@@ -57,26 +59,44 @@ func (l *live) loop(batches <-chan []journal.Record, stopAt <-chan uint64) {
 	var last time.Time
 	end := ^uint64(0)
 	for l.state.Seq < end {
+		ripe, stopRipe := l.ripe()
 		select {
 		case batch, ok := <-batches:
 			if !ok {
 				return
 			}
 			l.fold(batch)
-			if due == nil {
-				due = time.After(max(0, coalesce-time.Since(last)))
+			if soon := coalesce - time.Since(last); due == nil || soon < coalesce {
+				due = time.After(max(0, soon))
 			}
 		case <-due:
-			due, last = nil, time.Now()
-			if !l.render() {
-				due = time.After(time.Second)
+			last = time.Now()
+			due = l.render()
+		case <-ripe:
+			select {
+			case l.tick <- struct{}{}:
+			default: // asked already
 			}
 		case end = <-stopAt:
 		}
+		stopRipe()
 	}
-	l.render()
+	l.write(l.renderer.Files(l.state))
 	l.keys.last(l.state)
 }
+
+// ripe fires when a finding has lasted long enough to be told, if nothing else happens until then.
+func (l *live) ripe() (<-chan time.Time, func()) {
+	due, ok := l.state.NextDue()
+	if !ok || l.tick == nil {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(max(tickApart, time.Until(time.Unix(0, due))))
+	return timer.C, func() { timer.Stop() }
+}
+
+// tickApart is the least time between ticks: one that is told is folded soon, and not at once.
+const tickApart = 100 * time.Millisecond
 
 func (l *live) fold(batch []journal.Record) {
 	for _, r := range batch {
@@ -88,9 +108,20 @@ func (l *live) fold(batch []journal.Record) {
 	}
 }
 
-// render writes what changed; false when some of it could not be written, which is said once.
-func (l *live) render() bool {
-	files := l.state.Files()
+// render makes the files that are due and writes what changed. It returns when to do so again, nil for with the next event.
+func (l *live) render() <-chan time.Time {
+	files, next := l.renderer.Live(l.state)
+	switch ok := l.write(files); {
+	case !ok:
+		return time.After(time.Second)
+	case !next.IsZero():
+		return time.After(time.Until(next))
+	}
+	return nil
+}
+
+// write is false when some of the files could not be written, which is said once.
+func (l *live) write(files []projections.File) bool {
 	if l.shown != nil {
 		l.shown(files, l.state)
 	}

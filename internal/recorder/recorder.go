@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	o.Log.Info("recording", "session", o.Session, "out", o.Out)
-	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown, keys: newKeeper(keys, past.state, o.Keyframes)}
+	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown, renderer: projections.NewRenderer(), keys: newKeeper(keys, past.state, o.Keyframes)}
 	return work(ctx, open, o, past, l)
 }
 
@@ -79,12 +79,16 @@ func work(ctx, open context.Context, o Options, past *past, l *live) error {
 	feed := func(ctx context.Context) error { return play(ctx, o, j) }
 	if o.FromTape == "" {
 		start, list := past.start(o)
+		ticks := make(chan struct{}, 1)
+		l.tick = ticks
 		feed = func(ctx context.Context) error {
 			if err := j.Emitter(Self)(open, start...); err != nil {
 				return err
 			}
-			sources.Supervise(ctx, o.Log, j.Emitter, list)
-			return nil
+			g, ctx := errgroup.WithContext(ctx)
+			g.Go(func() error { return tick(ctx, ticks, j.Emitter(Self)) })
+			g.Go(func() error { sources.Supervise(ctx, o.Log, j.Emitter, list); return nil })
+			return g.Wait()
 		}
 	}
 	c := &control{emit: j.Emitter(Self), pack: packer(j, l.keys.keyframes), log: o.Log}

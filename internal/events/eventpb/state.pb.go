@@ -368,7 +368,9 @@ type MapKnown struct {
 	Pending    []byte `protobuf:"bytes,11,opt,name=pending,proto3" json:"pending,omitempty"`
 	// For each entry, when it was first seen, as the difference to the one before (the first: to 0), Unix nanoseconds.
 	// An entry of time 0 was there at the first look.
-	Since         []int64 `protobuf:"zigzag64,12,rep,packed,name=since,proto3" json:"since,omitempty"`
+	Since []int64 `protobuf:"zigzag64,12,rep,packed,name=since,proto3" json:"since,omitempty"`
+	// It was read whole before.
+	Whole         bool `protobuf:"varint,13,opt,name=whole,proto3" json:"whole,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -485,6 +487,13 @@ func (x *MapKnown) GetSince() []int64 {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *MapKnown) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 type PodSocketsKnown struct {
@@ -1105,7 +1114,7 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\x06events\x18\x05 \x01(\x04R\x06events\x12\x12\n" +
 	"\x04gaps\x18\x06 \x01(\x04R\x04gaps\x122\n" +
 	"\blast_gap\x18\a \x01(\v2\x17.tapedeck.events.v1.GapR\alastGap\x12\x14\n" +
-	"\x05epoch\x18\b \x01(\x04R\x05epoch\"\xbf\x02\n" +
+	"\x05epoch\x18\b \x01(\x04R\x05epoch\"\xd5\x02\n" +
 	"\bMapKnown\x12\x10\n" +
 	"\x03map\x18\x01 \x01(\tR\x03map\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x19\n" +
@@ -1122,7 +1131,8 @@ const file_events_v1_state_proto_rawDesc = "" +
 	" \x01(\bR\n" +
 	"hasPending\x12\x18\n" +
 	"\apending\x18\v \x01(\fR\apending\x12\x14\n" +
-	"\x05since\x18\f \x03(\x12R\x05since\"\xa6\x01\n" +
+	"\x05since\x18\f \x03(\x12R\x05since\x12\x14\n" +
+	"\x05whole\x18\r \x01(\bR\x05whole\"\xa6\x01\n" +
 	"\x0fPodSocketsKnown\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x17\n" +

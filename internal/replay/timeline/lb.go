@@ -12,6 +12,7 @@ import (
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/projections"
 )
 
 // balancer is the load balancer's maps, joined.
@@ -120,7 +121,7 @@ func (r *reader) swept() {
 }
 
 // replace takes a whole map in place of what was known of it.
-func (r *reader) replace(kind cilium.Kind, entries map[string]string) {
+func (r *reader) replace(kind cilium.Kind, entries map[string]projections.Value) {
 	v6 := kind == cilium.Services6 || kind == cilium.Backends6
 	switch kind {
 	case cilium.Services4, cilium.Services6:
@@ -138,7 +139,7 @@ func (r *reader) replace(kind cilium.Kind, entries map[string]string) {
 		}
 	}
 	for k, v := range entries {
-		r.lbEntryQuiet(kind, []byte(k), []byte(v))
+		r.lbEntryQuiet(kind, []byte(k), []byte(v.Bytes))
 	}
 }
 

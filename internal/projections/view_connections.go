@@ -1,0 +1,5 @@
+package projections
+
+type connectionsFile struct{}
+
+func connectionsView(s *State, w *waits) any { return connectionsFile{} }

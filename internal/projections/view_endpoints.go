@@ -1,0 +1,5 @@
+package projections
+
+type endpointsFile struct{}
+
+func endpointsView(s *State, w *waits) any { return endpointsFile{} }
