@@ -21,6 +21,7 @@ import (
 // bells are the kernel's notifications. They say only that it is time to look: what there is, the look finds.
 type bells struct {
 	route  sources.Trigger // devices, qdiscs, tc filters
+	neigh  sources.Trigger // neighbours
 	nft    sources.Trigger // nf_tables, which iptables-nft writes
 	broken chan error
 
@@ -34,10 +35,14 @@ type bells struct {
 
 // listen subscribes. A kernel without nf_tables has no nft bell; its rules are then found by polling.
 func listen(log *slog.Logger) (*bells, error) {
-	b := &bells{route: sources.NewTrigger(), nft: sources.NewTrigger(), broken: make(chan error, 2)}
+	b := &bells{route: sources.NewTrigger(), neigh: sources.NewTrigger(), nft: sources.NewTrigger(), broken: make(chan error, 3)}
 	err := b.subscribe("devices", unix.NETLINK_ROUTE, func(syscall.NetlinkMessage) { b.route.Fire() }, unix.RTNLGRP_LINK, unix.RTNLGRP_TC)
 	if err != nil {
 		return nil, &events.Trouble{Thing: "notifications of devices", Cause: err, Mend: "run as root or with CAP_NET_ADMIN"}
+	}
+	err = b.subscribe("neighbours", unix.NETLINK_ROUTE, func(syscall.NetlinkMessage) { b.neigh.Fire() }, unix.RTNLGRP_NEIGH)
+	if err != nil {
+		log.Warn("no notifications of neighbours, they are polled", "error", err)
 	}
 	err = b.subscribe("rules", unix.NETLINK_NETFILTER, b.nftMessage, unix.NFNLGRP_NFTABLES)
 	if err != nil {
@@ -116,6 +121,7 @@ func (b *bells) overrun(name string) {
 	}
 	b.mu.Unlock()
 	b.route.Fire()
+	b.neigh.Fire()
 	b.nft.Fire()
 }
 

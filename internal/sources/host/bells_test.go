@@ -32,7 +32,7 @@ func TestWhoMadeAGeneration(t *testing.T) {
 }
 
 func TestDroppedNotificationsAreOneGapAndLeadToALook(t *testing.T) {
-	b := &bells{route: sources.NewTrigger(), nft: sources.NewTrigger()}
+	b := &bells{route: sources.NewTrigger(), neigh: sources.NewTrigger(), nft: sources.NewTrigger()}
 	for range 1000 {
 		b.overrun("devices")
 	}
@@ -41,7 +41,7 @@ func TestDroppedNotificationsAreOneGapAndLeadToALook(t *testing.T) {
 	if len(gaps) != 2 || gaps[0].Reason != eventpb.GapReason_GAP_REASON_LOST || gaps[0].ToNs < gaps[0].FromNs || gaps[0].FromNs == 0 {
 		t.Errorf("gaps %v", gaps)
 	}
-	if len(b.route) != 1 || len(b.nft) != 1 || b.gaps() != nil {
+	if len(b.route) != 1 || len(b.neigh) != 1 || len(b.nft) != 1 || b.gaps() != nil {
 		t.Error("no look follows, or the gap is told twice")
 	}
 }

@@ -129,7 +129,7 @@ func TestFirstEventHoldsEveryTopic(t *testing.T) {
 	record(t, Config{}, func(r *tape) {
 		first := r.events[0].GetHost()
 		if len(first.GetRuleSets()) < 2 || first.GetLinks() == nil || first.GetAttachments() == nil ||
-			first.GetListeners() == nil || first.GetTcFilters() == nil {
+			first.GetListeners() == nil || first.GetTcFilters() == nil || first.GetNeighbours() == nil {
 			t.Errorf("first event: %v", r.events[0])
 		}
 		if len(r.events) != 1 {

@@ -13,6 +13,8 @@ import (
 const (
 	linkDelay = 10 * time.Millisecond
 	ruleDelay = 100 * time.Millisecond
+	// A neighbour is asked for and answers within this time, mostly.
+	neighDelay = 100 * time.Millisecond
 )
 
 // run is what one call of Source.Run knows. Only its own goroutine touches it.
@@ -20,7 +22,7 @@ type run struct {
 	cfg   Config
 	bells *bells
 
-	rules, links, filters, attachments, listeners, pods *topic
+	rules, links, neighbours, filters, attachments, listeners, pods *topic
 
 	topics []*topic // in the order in which they look
 }
@@ -33,6 +35,8 @@ func newRun(cfg Config, b *bells) *run {
 	filters := &filters{links: links}
 	r.rules = &topic{name: "rules", every: 30 * time.Second, apart: time.Second, share: 0.02, looker: newRules(cfg)}
 	r.links = &topic{name: "links", every: 10 * time.Second, apart: 20 * time.Millisecond, share: 0.02, looker: links}
+	r.neighbours = &topic{name: "neighbours", every: 30 * time.Second, apart: time.Second, share: 0.005,
+		looker: &neighbours{links: links}}
 	r.filters = &topic{name: "tc filters", every: 30 * time.Second, apart: 50 * time.Millisecond, share: 0.02, looker: filters}
 	r.attachments = &topic{name: "programs", every: 2 * time.Second, apart: 100 * time.Millisecond, share: 0.02,
 		looker: newAttachments(cfg, links, filters)}
@@ -40,7 +44,7 @@ func newRun(cfg Config, b *bells) *run {
 		looker: &listeners{proc: cfg.Proc}}
 	r.pods = &topic{name: "pod sockets", apart: 50 * time.Millisecond, share: 0.006,
 		looker: newPods(cfg)}
-	r.topics = []*topic{r.rules, r.links, r.filters, r.attachments, r.listeners, r.pods}
+	r.topics = []*topic{r.rules, r.links, r.neighbours, r.filters, r.attachments, r.listeners, r.pods}
 	return r
 }
 
@@ -73,6 +77,8 @@ func (r *run) loop(ctx context.Context, emit events.Emit, ready func()) error {
 			r.ring(0, r.attachments, r.listeners, r.pods)
 		case <-r.bells.route:
 			r.ring(linkDelay, r.links, r.filters, r.attachments)
+		case <-r.bells.neigh:
+			r.ring(neighDelay, r.neighbours)
 		case <-r.bells.nft:
 			r.ring(ruleDelay, r.rules)
 		}
@@ -110,6 +116,7 @@ func (r *run) follow(t *topic, state *eventpb.HostState) {
 	now := time.Now()
 	switch {
 	case t == r.links && state.Links != nil:
+		r.neighbours.hurry(now)
 		r.filters.hurry(now)
 		r.attachments.hurry(now)
 	case t == r.filters && state.TcFilters != nil:

@@ -1,9 +1,9 @@
 // Package host watches what decides about connections outside Kubernetes and the agent: packet filter rules,
-// devices, the programs attached to devices and cgroups, listening sockets, and the sockets inside pods.
+// devices, neighbours, the programs attached to devices and cgroups, listening sockets, and the sockets inside pods.
 //
 //	netlink bells, trigger, cluster ─ring─▶ schedule ─look─▶ topics ─what changed─▶ one HostState event
 //
-// Each topic is one file: rules.go, links.go, filters.go, attachments.go, listeners.go, pods.go.
+// Each topic is one file: rules.go, links.go, neighbours.go, filters.go, attachments.go, listeners.go, pods.go.
 package host
 
 import (
