@@ -48,12 +48,16 @@ func (s *signal) rested() {
 	}
 }
 
-// newConnection: a socket call that was traced or translated, or a TCP packet that opens a connection.
+// identityHost is Cilium's reserved identity of the node itself.
+const identityHost = 1
+
+// newConnection: a socket call that was traced or translated, or a TCP packet that opens a connection. What the node
+// itself opens to its pods is left out: kubelet probes them all the time. Its connections to Services are translated.
 func newConnection(f *flowpb.Flow) bool {
 	switch f.GetVerdict() {
 	case flowpb.Verdict_TRACED, flowpb.Verdict_TRANSLATED:
 		return true
 	}
 	flags := f.GetL4().GetTCP().GetFlags()
-	return flags.GetSYN() && !flags.GetACK()
+	return flags.GetSYN() && !flags.GetACK() && f.GetSource().GetIdentity() != identityHost
 }

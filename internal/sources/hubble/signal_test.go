@@ -43,17 +43,24 @@ func TestNewConnection(t *testing.T) {
 	tcp := func(flags *flowpb.TCPFlags) *flowpb.Flow {
 		return &flowpb.Flow{Verdict: flowpb.Verdict_FORWARDED, L4: &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{Flags: flags}}}}
 	}
+	from := func(identity uint32, f *flowpb.Flow) *flowpb.Flow {
+		f.Source = &flowpb.Endpoint{Identity: identity}
+		return f
+	}
 	for name, tc := range map[string]struct {
 		flow *flowpb.Flow
 		want bool
 	}{
-		"SYN":        {tcp(&flowpb.TCPFlags{SYN: true}), true},
-		"SYN ACK":    {tcp(&flowpb.TCPFlags{SYN: true, ACK: true}), false},
-		"ACK":        {tcp(&flowpb.TCPFlags{ACK: true}), false},
-		"no flags":   {tcp(nil), false},
-		"traced":     {&flowpb.Flow{Verdict: flowpb.Verdict_TRACED}, true},
-		"translated": {&flowpb.Flow{Verdict: flowpb.Verdict_TRANSLATED}, true},
-		"empty":      {&flowpb.Flow{}, false},
+		"SYN":         {tcp(&flowpb.TCPFlags{SYN: true}), true},
+		"pod's SYN":   {from(40847, tcp(&flowpb.TCPFlags{SYN: true})), true},
+		"a probe's":   {from(identityHost, tcp(&flowpb.TCPFlags{SYN: true})), false},
+		"host's call": {from(identityHost, &flowpb.Flow{Verdict: flowpb.Verdict_TRANSLATED}), true},
+		"SYN ACK":     {tcp(&flowpb.TCPFlags{SYN: true, ACK: true}), false},
+		"ACK":         {tcp(&flowpb.TCPFlags{ACK: true}), false},
+		"no flags":    {tcp(nil), false},
+		"traced":      {&flowpb.Flow{Verdict: flowpb.Verdict_TRACED}, true},
+		"translated":  {&flowpb.Flow{Verdict: flowpb.Verdict_TRANSLATED}, true},
+		"empty":       {&flowpb.Flow{}, false},
 	} {
 		if got := newConnection(tc.flow); got != tc.want {
 			t.Errorf("%s: %v", name, got)
