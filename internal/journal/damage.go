@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,44 +9,47 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
 
 // removeEmptyBlocks removes message blocks of no bytes, which a crash or a bad disk leaves, and returns their
-// names. They hold nothing, and a server that meets one no longer keeps the stream's limits.
-func removeEmptyBlocks(dir string) ([]string, error) {
+// names, and whether one was the oldest. They hold nothing, and a server that meets one no longer keeps the stream's
+// limits.
+func removeEmptyBlocks(dir string) (empty []string, oldest bool, err error) {
 	all, err := blocks(blocksOf(dir))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var empty []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	byAge := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) } // 2.blk, 10.blk
+	for i, name := range slices.SortedFunc(maps.Keys(all), byAge) {
 		if all[name].size > 0 {
 			continue
 		}
 		if err := os.Remove(filepath.Join(blocksOf(dir), name)); err != nil {
-			return nil, fmt.Errorf("remove empty block: %w", err)
+			return nil, false, fmt.Errorf("remove empty block: %w", err)
 		}
-		empty = append(empty, name)
+		empty, oldest = append(empty, name), oldest || i == 0
 	}
-	return empty, nil
+	return empty, oldest, nil
 }
 
-// sayEmptyBlocks makes what is missing a gap, where something is: the newest block may be empty by right.
-func (w *writer) sayEmptyBlocks(empty []string, state jetstream.StreamState) {
-	lost := uint64(state.NumDeleted)
-	w.log.Warn("removed empty blocks of the journal", "blocks", empty, "events", lost)
-	if lost > 0 {
-		detail := "journal found empty blocks on the disk: " + strings.Join(empty, " ")
-		g := &eventpb.Gap{FromNs: state.FirstTime.UnixNano(), Count: lost, Detail: detail}
-		w.pending = append(w.pending, pending{item: w.gap(false, g)})
+// sayEmptyBlocks says what the oldest block may have held. What a newer one held is a hole between positions, which
+// readers are told of.
+func (w *writer) sayEmptyBlocks(empty []string, info *jetstream.StreamInfo, oldest bool) {
+	w.log.Warn("removed empty blocks of the journal", "blocks", empty)
+	if !oldest {
+		return
 	}
+	g := &eventpb.Gap{FromNs: info.Created.UnixNano(), Detail: "journal found its oldest block empty on the disk: " + empty[0]}
+	if info.State.Msgs > 0 {
+		g.ToNs = info.State.FirstTime.UnixNano()
+	}
+	w.pending = append(w.pending, pending{item: w.gap(false, g)})
 }
 
 const tryBytes = 1 << 20

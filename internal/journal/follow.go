@@ -86,6 +86,10 @@ func each(fn func(Record) error) func([]Record) error {
 // place.
 func (j *Journal) deliver(ctx context.Context, now tailState, next, to uint64, fn func([]Record) error) (uint64, error) {
 	recs, err := now.store.fetch(ctx, next, to)
+	after := next + uint64(len(recs))
+	if err == nil && !whole(recs, next) {
+		recs, after, err = j.fillHoles(ctx, now.store, next, to, recs)
+	}
 	if err != nil {
 		if again, _ := j.tail.look(); again.store != now.store && !again.closed {
 			return next, nil
@@ -93,7 +97,7 @@ func (j *Journal) deliver(ctx context.Context, now tailState, next, to uint64, f
 		return next, err
 	}
 	if len(recs) == 0 {
-		return to + 1, nil // holes up to the end
+		return to + 1, nil // what was there is retired
 	}
-	return recs[len(recs)-1].Seq + 1, fn(recs)
+	return after, fn(recs)
 }

@@ -87,7 +87,7 @@ func (j *Journal) start() error {
 	if j.session, err = sessionID(j.dir, j.o.Session); err != nil {
 		return err
 	}
-	empty, err := removeEmptyBlocks(j.dir)
+	empty, oldest, err := removeEmptyBlocks(j.dir)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (j *Journal) start() error {
 	j.tail = tail{now: tailState{store: s, last: last}, changed: make(chan struct{})}
 	w := j.newWriter(s, last)
 	if len(empty) > 0 {
-		w.sayEmptyBlocks(empty, info.State)
+		w.sayEmptyBlocks(empty, info, oldest)
 	}
 	ctx, abort := context.WithCancel(context.Background())
 	j.abort = abort
@@ -147,13 +147,16 @@ func (j *Journal) reopen() (stream, error) {
 	return s, nil
 }
 
-// gap makes an event of the journal's own, numbered like those of a source. Only the writer calls it.
+// gap makes an event of the journal's own, numbered like those of a source. It ends now where g does not say when.
+// Only the writer calls it.
 func (j *Journal) gap(again bool, g *eventpb.Gap) item {
 	e := j.emitter("journal")
 	if !again {
 		e.n++
 	}
-	g.ToNs, g.Reason = time.Now().UnixNano(), eventpb.GapReason_GAP_REASON_JOURNAL
+	if g.Reason = eventpb.GapReason_GAP_REASON_JOURNAL; g.ToNs == 0 {
+		g.ToNs = time.Now().UnixNano()
+	}
 	g.Detail = strings.ToValidUTF8(g.Detail, "\ufffd") // else it could not be encoded
 	ev := events.New(g)
 	e.fill(ev, e.n)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tapedeck-io/tapedeck/internal/events"
 )
 
 // streamName is what `nats stream ls` shows when a stock server opens the folder.
@@ -55,7 +56,7 @@ func (s *store) open(session string, o Options) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	o, err = keepBounds(ctx, js, o)
+	o, err = keepConfig(ctx, js, session, o)
 	if err != nil {
 		return err
 	}
@@ -69,9 +70,9 @@ func (s *store) open(session string, o Options) error {
 	return nil
 }
 
-// keepBounds takes the bounds that o does not say from the stream that is there: who opens a session only to read
-// it must not retire its oldest events.
-func keepBounds(ctx context.Context, js jetstream.JetStream, o Options) (Options, error) {
+// keepConfig takes the bounds that o does not say from the stream that is there: who opens a session only to read
+// it must not retire its oldest events. A stream of another session means that the file with the id was damaged.
+func keepConfig(ctx context.Context, js jetstream.JetStream, session string, o Options) (Options, error) {
 	old, err := js.Stream(ctx, streamName)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -79,6 +80,13 @@ func keepBounds(ctx context.Context, js jetstream.JetStream, o Options) (Options
 		return o, fmt.Errorf("look at stream: %w", err)
 	default:
 		have := old.CachedInfo().Config
+		if was := have.Metadata["session"]; was != "" && was != session {
+			return o, &events.Trouble{
+				Thing: "the file session in the session folder",
+				Cause: fmt.Errorf("%w: says %s, and the events are of %s", ErrOtherSession, session, was),
+				Mend:  "write " + was + " into it",
+			}
+		}
 		o.MaxBytes, o.MaxAge = cmp.Or(o.MaxBytes, have.MaxBytes), cmp.Or(o.MaxAge, have.MaxAge)
 	}
 	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
