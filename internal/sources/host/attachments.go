@@ -20,11 +20,14 @@ type attachments struct {
 	filters  *filters
 	programs *programs
 	cgroup   *cgroup
-	last     *eventpb.Attachments
+	reach    *reach
+	last     *eventpb.Attachments // without what they reach
 }
 
 func newAttachments(cfg Config, l *links, f *filters) *attachments {
-	return &attachments{log: cfg.Logger, links: l, filters: f, programs: newPrograms(), cgroup: &cgroup{root: cfg.CgroupRoot}}
+	a := &attachments{log: cfg.Logger, links: l, filters: f, programs: newPrograms(), cgroup: &cgroup{root: cfg.CgroupRoot}}
+	a.reach = newReach(a)
+	return a
 }
 
 func (a *attachments) look(_ context.Context, out *eventpb.HostState) error {
@@ -49,9 +52,21 @@ func (a *attachments) look(_ context.Context, out *eventpb.HostState) error {
 		if len(unreadable) > 0 {
 			a.log.Warn("attached programs are not wholly readable", "reasons", unreadable)
 		}
-		a.last, out.Attachments = now, now
+		a.last = now
+		a.reach.stir()
+		a.tell(out)
 	}
 	return nil
+}
+
+// tell adds the topic whole, with what the programs reach as far as that is known.
+func (a *attachments) tell(out *eventpb.HostState) {
+	out.Attachments = &eventpb.Attachments{
+		Attachments: a.last.Attachments,
+		Unreadable:  slices.Concat(a.last.Unreadable, a.reach.unreadable),
+		Reached:     a.reach.reached,
+		UsedMaps:    a.reach.used,
+	}
 }
 
 // deviceHooks are those that a BPF_PROG_QUERY by device answers, spelled as bpftool does.
@@ -105,7 +120,9 @@ func (a *attachments) ofDevice(l netlink.Link, missed func(string, error)) (list
 
 // describe fills in what the programs are. One that was detached meanwhile keeps its id alone.
 func (a *attachments) describe(list []*eventpb.Attachment, missed func(string, error)) {
+	attached := map[ebpf.ProgramID]bool{}
 	for _, at := range list {
+		attached[ebpf.ProgramID(at.ProgramId)] = true
 		p, err := a.programs.get(ebpf.ProgramID(at.ProgramId))
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +132,7 @@ func (a *attachments) describe(list []*eventpb.Attachment, missed func(string, e
 		}
 		at.Program, at.Tag, at.MapIds = p.name, p.tag, p.maps
 	}
-	a.programs.sweep()
+	a.programs.retain(attached, a.reach.visited)
 }
 
 // rootCause is the innermost error: the words around it name ids, which would make each look differ.

@@ -13,21 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check makes every look once.
+// Check makes every look once, those that are made in slices to their end.
 func (s *Source) Check(ctx context.Context) []sources.Finding {
 	r := newRun(s.cfg, nil)
 	state := &eventpb.HostState{}
 	findings := []sources.Finding{fileSystem("BPF file system "+s.cfg.BPFFS, s.cfg.BPFFS, unix.BPF_FS_MAGIC,
 		"mount it: mount -t bpf bpf "+s.cfg.BPFFS)}
 	for _, t := range r.topics {
-		if err := t.look(ctx, state); err != nil {
+		err := t.look(ctx, state)
+		for p, ok := t.looker.(paced); ok && err == nil && p.every() == 0; {
+			err = t.look(ctx, state)
+		}
+		if err != nil {
 			findings = append(findings, sources.Finding{Thing: t.name, Err: &events.Trouble{Thing: t.name, Cause: err, Mend: "run as root on the node"}})
 		}
 	}
 	for _, set := range state.RuleSets {
 		findings = append(findings, rulesFinding(set))
 	}
-	findings = append(findings, s.programsFinding(state), s.cgroupFinding(state))
+	findings = append(findings, s.programsFinding(state), tailCallsFinding(state), s.cgroupFinding(state))
 	return append(findings, countFindings(s.cfg, state)...)
 }
 
@@ -70,7 +74,7 @@ func rulesFinding(set *eventpb.RuleSet) sources.Finding {
 func (s *Source) programsFinding(state *eventpb.HostState) sources.Finding {
 	f := sources.Finding{Thing: "programs at devices"}
 	for _, u := range state.Attachments.GetUnreadable() {
-		if !strings.HasPrefix(u, "cgroup ") {
+		if !strings.HasPrefix(u, "cgroup ") && !strings.HasPrefix(u, "tail calls") {
 			f.Err = &events.Trouble{Thing: "BPF programs", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN"}
 			return f
 		}
@@ -83,6 +87,18 @@ func (s *Source) programsFinding(state *eventpb.HostState) sources.Finding {
 		}
 	}
 	f.Seen = fmt.Sprintf("%d programs at %d of %d devices", programs, len(devices), len(state.Links.GetLinks()))
+	return f
+}
+
+func tailCallsFinding(state *eventpb.HostState) sources.Finding {
+	f := sources.Finding{Thing: "tail calls"}
+	for _, u := range state.Attachments.GetUnreadable() {
+		if strings.HasPrefix(u, "tail calls") {
+			f.Err = &events.Trouble{Thing: "programs behind tail calls", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF and CAP_SYS_ADMIN"}
+			return f
+		}
+	}
+	f.Seen = fmt.Sprintf("%d programs reached, %d maps in use", len(state.Attachments.GetReached()), len(state.Attachments.GetUsedMaps()))
 	return f
 }
 

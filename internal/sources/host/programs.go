@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -17,17 +19,11 @@ type program struct {
 }
 
 // programs remembers programs by id: reading one takes a hundred times longer than asking where it is attached.
-type programs struct {
-	known map[ebpf.ProgramID]program
-	used  map[ebpf.ProgramID]bool // since the last sweep
-}
+type programs struct{ known map[ebpf.ProgramID]program }
 
-func newPrograms() *programs {
-	return &programs{known: map[ebpf.ProgramID]program{}, used: map[ebpf.ProgramID]bool{}}
-}
+func newPrograms() *programs { return &programs{map[ebpf.ProgramID]program{}} }
 
 func (p *programs) get(id ebpf.ProgramID) (program, error) {
-	p.used[id] = true
 	if known, ok := p.known[id]; ok {
 		return known, nil
 	}
@@ -38,14 +34,11 @@ func (p *programs) get(id ebpf.ProgramID) (program, error) {
 	return read, err
 }
 
-// sweep forgets the programs that nobody asked for since the last sweep: an id can come again.
-func (p *programs) sweep() {
-	for id := range p.known {
-		if !p.used[id] {
-			delete(p.known, id)
-		}
-	}
-	clear(p.used)
+// retain forgets the programs that are in none of the sets: an id can come again.
+func (p *programs) retain(sets ...map[ebpf.ProgramID]bool) {
+	maps.DeleteFunc(p.known, func(id ebpf.ProgramID, _ program) bool {
+		return !slices.ContainsFunc(sets, func(s map[ebpf.ProgramID]bool) bool { return s[id] })
+	})
 }
 
 // readProgram reads a program's facts. The kernel keeps 15 characters of a name; ebpf reads a longer one from the

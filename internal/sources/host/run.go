@@ -15,6 +15,8 @@ const (
 	ruleDelay = 100 * time.Millisecond
 	// A neighbour is asked for and answers within this time, mostly.
 	neighDelay = 100 * time.Millisecond
+	// Whoever attaches a program fills the arrays that it calls others through before, or soon after.
+	reachDelay = 3 * time.Second
 )
 
 // run is what one call of Source.Run knows. Only its own goroutine touches it.
@@ -22,7 +24,7 @@ type run struct {
 	cfg   Config
 	bells *bells
 
-	rules, links, neighbours, filters, attachments, listeners, pods *topic
+	rules, links, neighbours, filters, attachments, reach, listeners, pods *topic
 
 	topics []*topic // in the order in which they look
 }
@@ -38,13 +40,14 @@ func newRun(cfg Config, b *bells) *run {
 	r.neighbours = &topic{name: "neighbours", every: 30 * time.Second, apart: time.Second, share: 0.005,
 		looker: &neighbours{links: links}}
 	r.filters = &topic{name: "tc filters", every: 30 * time.Second, apart: 50 * time.Millisecond, share: 0.02, looker: filters}
-	r.attachments = &topic{name: "programs", every: 2 * time.Second, apart: 100 * time.Millisecond, share: 0.02,
-		looker: newAttachments(cfg, links, filters)}
+	attachments := newAttachments(cfg, links, filters)
+	r.attachments = &topic{name: "programs", every: 2 * time.Second, apart: 100 * time.Millisecond, share: 0.02, looker: attachments}
+	r.reach = &topic{name: "tail calls", share: 0.02, looker: attachments.reach}
 	r.listeners = &topic{name: "listeners", every: time.Second, apart: 100 * time.Millisecond, share: 0.01,
 		looker: &listeners{proc: cfg.Proc}}
 	r.pods = &topic{name: "pod sockets", apart: 50 * time.Millisecond, share: 0.006,
 		looker: newPods(cfg)}
-	r.topics = []*topic{r.rules, r.links, r.neighbours, r.filters, r.attachments, r.listeners, r.pods}
+	r.topics = []*topic{r.rules, r.links, r.neighbours, r.filters, r.attachments, r.reach, r.listeners, r.pods}
 	return r
 }
 
@@ -121,6 +124,8 @@ func (r *run) follow(t *topic, state *eventpb.HostState) {
 		r.attachments.hurry(now)
 	case t == r.filters && state.TcFilters != nil:
 		r.attachments.hurry(now)
+	case t == r.attachments && state.Attachments != nil:
+		r.reach.ring(now, reachDelay)
 	}
 }
 
