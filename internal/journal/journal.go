@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -119,6 +120,7 @@ func (j *Journal) start() error {
 func (j *Journal) newWriter(s *store, last uint64) *writer {
 	return &writer{
 		stream: s, base: last, queue: j.queue, closing: j.closing, log: j.o.Logger,
+		clock:   newClock(systemClock()),
 		tryDisk: func() error { return tryDisk(j.dir) },
 		reopen:  j.reopen,
 		gap:     j.gap,
@@ -147,16 +149,15 @@ func (j *Journal) reopen() (stream, error) {
 	return s, nil
 }
 
-// gap makes an event of the journal's own, numbered like those of a source. It ends now where g does not say when.
-// Only the writer calls it.
+// gap makes an event of the journal's own, numbered like those of a source. It ends now and is the
+// journal's fault where g does not say otherwise. Only the writer calls it.
 func (j *Journal) gap(again bool, g *eventpb.Gap) item {
 	e := j.emitter("journal")
 	if !again {
 		e.n++
 	}
-	if g.Reason = eventpb.GapReason_GAP_REASON_JOURNAL; g.ToNs == 0 {
-		g.ToNs = time.Now().UnixNano()
-	}
+	g.ToNs = cmp.Or(g.ToNs, time.Now().UnixNano())
+	g.Reason = cmp.Or(g.Reason, eventpb.GapReason_GAP_REASON_JOURNAL)
 	g.Detail = strings.ToValidUTF8(g.Detail, "\ufffd") // else it could not be encoded
 	ev := events.New(g)
 	e.fill(ev, e.n)

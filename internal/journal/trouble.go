@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -19,6 +20,7 @@ type trouble struct {
 	cause error
 	lost  uint64 // acknowledged events that the stream no longer has
 	tries int
+	gap   string // id of the gap made last
 }
 
 // recover waits until the stream answers again and sets right what is pending. The first try asks the stream as
@@ -82,18 +84,22 @@ func (w *writer) reconcile(last uint64) {
 	w.putGap()
 }
 
-// putGap makes the gap the first event to be stored. One that is not stored yet is made anew under its old id, to
-// end now.
+// putGap makes the gap the next event to be stored, behind other gaps of the writer's own that wait in front. One that
+// is not stored yet is made anew under its old id, to end now.
 func (w *writer) putGap() {
-	t := w.trouble
-	again := len(w.pending) > 0 && w.pending[0].req == nil
+	t, at := w.trouble, 0
+	for at < len(w.pending) && w.pending[at].req == nil && w.pending[at].id != t.gap {
+		at++
+	}
+	again := at < len(w.pending) && w.pending[at].req == nil
 	detail := fmt.Sprintf("journal could not be written: %v", t.cause)
 	g := pending{item: w.gap(again, &eventpb.Gap{FromNs: t.since.UnixNano(), Count: t.lost, Detail: detail})}
+	t.gap = g.id
 	if again {
-		w.pending[0] = g
+		w.pending[at] = g
 		return
 	}
-	w.pending = append([]pending{g}, w.pending...)
+	w.pending = slices.Insert(w.pending, at, g)
 }
 
 // recovered is called when a publish was stored whole.

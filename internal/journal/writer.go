@@ -22,6 +22,7 @@ type writer struct {
 	queue   <-chan *request
 	closing <-chan struct{}
 	log     *slog.Logger
+	clock   *clock
 
 	tryDisk   func() error                          // nil when it takes writes
 	reopen    func() (stream, error)                // after a write error
@@ -45,6 +46,7 @@ func (w *writer) loop(ctx context.Context) {
 		}
 		select {
 		case r := <-w.queue:
+			w.sayStep()
 			w.take(r)
 		case <-w.closing:
 			if !w.gather() {

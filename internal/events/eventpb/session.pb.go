@@ -101,6 +101,8 @@ const (
 	GapReason_GAP_REASON_ROTATED GapReason = 7
 	// The journal could not be written.
 	GapReason_GAP_REASON_JOURNAL GapReason = 8
+	// The recorder's wall clock was set: between from_ns and to_ns times stand for two moments, or for none.
+	GapReason_GAP_REASON_CLOCK GapReason = 9
 )
 
 // Enum value maps for GapReason.
@@ -115,6 +117,7 @@ var (
 		6: "GAP_REASON_REPLACED",
 		7: "GAP_REASON_ROTATED",
 		8: "GAP_REASON_JOURNAL",
+		9: "GAP_REASON_CLOCK",
 	}
 	GapReason_value = map[string]int32{
 		"GAP_REASON_UNSPECIFIED": 0,
@@ -126,6 +129,7 @@ var (
 		"GAP_REASON_REPLACED":    6,
 		"GAP_REASON_ROTATED":     7,
 		"GAP_REASON_JOURNAL":     8,
+		"GAP_REASON_CLOCK":       9,
 	}
 )
 
@@ -534,7 +538,7 @@ const file_events_v1_session_proto_rawDesc = "" +
 	"\x0fSOURCE_STATE_UP\x10\x01\x12\x15\n" +
 	"\x11SOURCE_STATE_DOWN\x10\x02\x12\x18\n" +
 	"\x14SOURCE_STATE_STOPPED\x10\x03\x12\x19\n" +
-	"\x15SOURCE_STATE_STARTING\x10\x04*\xe5\x01\n" +
+	"\x15SOURCE_STATE_STARTING\x10\x04*\xfb\x01\n" +
 	"\tGapReason\x12\x1a\n" +
 	"\x16GAP_REASON_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12GAP_REASON_RESTART\x10\x01\x12\x1a\n" +
@@ -544,7 +548,8 @@ const file_events_v1_session_proto_rawDesc = "" +
 	"\x0fGAP_REASON_LATE\x10\x05\x12\x17\n" +
 	"\x13GAP_REASON_REPLACED\x10\x06\x12\x16\n" +
 	"\x12GAP_REASON_ROTATED\x10\a\x12\x16\n" +
-	"\x12GAP_REASON_JOURNAL\x10\bB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
+	"\x12GAP_REASON_JOURNAL\x10\b\x12\x14\n" +
+	"\x10GAP_REASON_CLOCK\x10\tB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
 
 var (
 	file_events_v1_session_proto_rawDescOnce sync.Once
