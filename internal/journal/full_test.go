@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +79,9 @@ func childFull(dir string, always bool) error {
 	if err := checkReadable(j); err != nil {
 		return err
 	}
+	if err := checkFilesBeside(j, dir); err != nil {
+		return err
+	}
 	if err := os.Remove(ballast); err != nil {
 		return err
 	}
@@ -112,6 +116,41 @@ func checkReadable(j *Journal) error {
 		return fmt.Errorf("read %d of %d from a full journal: %v", n, last, err)
 	}
 	return nil
+}
+
+// checkFilesBeside: a keyframe and a tape for which there is no room say so, leave nothing of themselves, and what was
+// there before them.
+func checkFilesBeside(j *Journal, dir string) error {
+	before, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	keyframe := WriteKeyframe(filepath.Join(dir, "9.keyframe"), &eventpb.TapeKeyframe{Seq: 9}, noise(1<<20))
+	pack := WriteTapeFile(filepath.Join(dir, "a.tape"), &eventpb.TapeHeader{}, func(w *TapeWriter) error {
+		for seq := uint64(1); seq < 20; seq++ {
+			if err := w.Write(Record{Seq: seq, Data: noise(1 << 20)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for what, err := range map[string]error{"keyframe": keyframe, "tape": pack} {
+		if !errors.Is(err, syscall.ENOSPC) {
+			return fmt.Errorf("a %s on a full disk: %v", what, err)
+		}
+	}
+	after, err := os.ReadDir(dir)
+	if err != nil || len(after) != len(before) {
+		return fmt.Errorf("%d files beside the session, were %d: %v", len(after), len(before), err)
+	}
+	return nil
+}
+
+// noise does not compress.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{}).Read(b)
+	return b
 }
 
 func checkFull(j *Journal, n uint64, log *logWatch) error {

@@ -3,13 +3,17 @@ package journal
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +33,8 @@ func childMain(dir string) int {
 		err = childEmit(dir, 0)
 	case "1s":
 		err = childEmit(dir, time.Second)
+	case "term":
+		err = childTerm(dir)
 	case "full", "full-sync":
 		err = childFull(dir, mode == "full-sync")
 	default:
@@ -57,7 +63,31 @@ func childEmit(dir string, sync time.Duration) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error)
+	return <-emitForEver(j)
+}
+
+// childTerm does the same until it gets SIGTERM, and then closes the journal under its sources.
+func childTerm(dir string) error {
+	j, err := Open(dir, Options{Node: "n1", Sync: time.Second})
+	if err != nil {
+		return err
+	}
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	failed := emitForEver(j)
+	<-term
+	if err := j.Close(context.Background()); err != nil {
+		return err
+	}
+	if err := <-failed; !errors.Is(err, ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// emitForEver returns where each of three sources says why it ended.
+func emitForEver(j *Journal) <-chan error {
+	failed := make(chan error, 3)
 	for s := range 3 {
 		go func() {
 			emit := j.Emitter(fmt.Sprint("s", s))
@@ -65,13 +95,14 @@ func childEmit(dir string, sync time.Duration) error {
 				evs := []*eventpb.Event{mark("%s", strings.Repeat("x", i%2000)), mark("y")}
 				if err := emit(context.Background(), evs...); err != nil {
 					failed <- err
+					return
 				}
 				now := time.Now().UnixNano()
 				fmt.Printf("%s %d\n%s %d\n", evs[0].Id, now, evs[1].Id, now) // one write: not torn by the other sources
 			}
 		}()
 	}
-	return <-failed
+	return failed
 }
 
 func childCommand(t *testing.T, dir, mode string) *exec.Cmd {
@@ -110,7 +141,10 @@ func emitUntil(t *testing.T, dir, mode string, n int, end func(*exec.Cmd)) []ack
 			end(cmd)
 		}
 	}
-	cmd.Wait()
+	err = cmd.Wait()
+	if exit := (&exec.ExitError{}); errors.As(err, &exit) && exit.ExitCode() > 0 {
+		t.Errorf("the child failed: %v", err)
+	}
 	if len(list) < n {
 		t.Fatalf("the child ended by itself after %d events", len(list))
 	}
@@ -133,6 +167,32 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 				t.Errorf("%d of %d acknowledged events are missing", len(lost), len(all))
 			}
 		})
+	}
+}
+
+// nats-server#6890: SIGTERM under load ends the server before the process. All that was acknowledged is there, the
+// child ends well, and the session can be packed.
+func TestTermUnderLoad(t *testing.T) {
+	dir := t.TempDir()
+	all := emitUntil(t, dir, "term", 2000, func(cmd *exec.Cmd) { cmd.Process.Signal(syscall.SIGTERM) })
+	if lost := missing(all, readKilled(t, dir)); len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged events are missing", len(lost), len(all))
+	}
+	if _, err := os.Stat(filepath.Join(blocksOf(dir), "index.db")); err != nil {
+		t.Error("the server did not come to its end: ", err)
+	}
+	j, path := openTest(t, dir, Options{}), filepath.Join(t.TempDir(), "a.tape")
+	err := WriteTapeFile(path, &eventpb.TapeHeader{}, func(w *TapeWriter) error { return j.Read(t.Context(), 1, 0, w.Write) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	tape, err := OpenTape(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	if _, last, err := tape.Bounds(); int(last) < len(all) || err != nil || tape.Verify(t.Context()) != nil {
+		t.Errorf("tape up to %d of %d, %v, %v", last, len(all), err, tape.Verify(t.Context()))
 	}
 }
 
