@@ -84,9 +84,8 @@ func isPolicy(k cilium.Kind) bool { return k == cilium.Policy }
 // readTwice are those whose two reads must be equal.
 func readTwice(k cilium.Kind) bool { return k == cilium.Services4 || k == cilium.Services6 }
 
-// Paces hold a poll's worst delay and its cost. To walk a hash map costs about 2 ns per place that it could hold,
-// full or not: 0.14 ms for services with their 65,536 places, 0.6 ms for a CT map with 221,719. So a node at rest costs
-// about 0.7 % of a core, half of it for the services.
+// Paces hold a poll's worst delay and its cost. To walk a hash map costs 0.5 to 2 ns per place that it could hold, full
+// or not: up to 0.14 ms for services with their 65,536 places, 0.6 ms for a CT map with 221,719.
 var (
 	servicesPace = pace{min: 50 * time.Millisecond, max: 250 * time.Millisecond, factor: 25}
 	// fullEvery is how often backends and rev-NAT are read although the services did not change.
@@ -97,9 +96,12 @@ var (
 	// followedEvery is how often the services are polled while every change of them is told by a trigger.
 	followedEvery = 500 * time.Millisecond
 
-	// New connections come all the time and ask for polls; of the maps for IPv6, for example, most see none.
-	connectionPace = pace{min: 500 * time.Millisecond, max: 30 * time.Second, factor: 20, gap: 500 * time.Millisecond, quiet: 4}
-	slowPace       = pace{min: 2 * time.Second, max: time.Minute, factor: 50}
+	// Connections come with a trigger, which is answered at once, and then twice a second while it goes on. Between
+	// triggers their maps are polled for those that nobody told of, and for connections that end; of the maps for
+	// IPv6, for example, most see none.
+	connectionPace = pace{min: time.Second, max: 30 * time.Second, factor: 20, gap: 500 * time.Millisecond, quiet: 8}
+	// SNAT entries can be as many as connections; no trigger tells of them.
+	slowPace = pace{min: 2 * time.Second, max: time.Minute, factor: 50, quiet: 4}
 )
 
 func paceOf(k cilium.Kind) pace {
@@ -108,9 +110,9 @@ func paceOf(k cilium.Kind) pace {
 	}
 	switch k {
 	case cilium.Endpoints:
-		return pace{min: time.Second, max: 10 * time.Second, factor: 100}
+		return pace{min: time.Second, max: 10 * time.Second, factor: 100, quiet: 4}
 	case cilium.Affinity4, cilium.Affinity6:
-		return pace{min: time.Second, max: 30 * time.Second, factor: 50}
+		return pace{min: time.Second, max: 30 * time.Second, factor: 50, quiet: 8}
 	case cilium.Neighbors4, cilium.Neighbors6:
 		return pace{min: 5 * time.Second, max: time.Minute, factor: 50}
 	}

@@ -143,7 +143,7 @@ func TestLabIdleCost(t *testing.T) {
 	t.Logf("%.2f %% of a core, %d events", 100*share, events)
 }
 
-func cpuTime(t *testing.T) time.Duration {
+func cpuTime(t testing.TB) time.Duration {
 	t.Helper()
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

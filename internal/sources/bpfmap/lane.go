@@ -31,7 +31,8 @@ type lane struct {
 	followed func() bool
 
 	scan   schedule
-	looked bool // pins were listed before
+	looked bool   // pins were listed before
+	seen   folder // as it was when they were listed
 	tables map[string]*table
 	groups []*group
 }
@@ -97,7 +98,7 @@ func (l *lane) round(ctx context.Context) error {
 	}
 	for _, g := range l.groups {
 		start := time.Now()
-		if g.due.After(start) {
+		if !g.ready(start) {
 			continue
 		}
 		p := &packer{seen: start}
@@ -125,10 +126,15 @@ func (l *lane) send(ctx context.Context, p *packer) error {
 
 // look opens pins that came or were replaced and closes those that went.
 func (l *lane) look(p *packer, now time.Time) error {
+	seen := folderAt(l.bpffs, now)
+	if seen.settled && seen == l.seen {
+		return nil
+	}
 	list, err := pins(l.bpffs, l.wants)
 	if err != nil {
 		return err
 	}
+	l.seen = seen
 	changed := false
 	there := map[string]bool{}
 	for _, pin := range list {

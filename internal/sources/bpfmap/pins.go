@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -50,6 +51,27 @@ func pins(bpffs string, wanted func(cilium.Kind) bool) ([]pin, error) {
 	}
 	return list, nil
 }
+
+// folder tells one state of the folder of the pins from another: names that come, go or are replaced move its time.
+type folder struct {
+	inode    uint64
+	modified syscall.Timespec
+	// settled says that the time is no part of the clock's present tick, in which names could still change unseen.
+	settled bool
+}
+
+// folderAt is the folder at now. Where it cannot be looked at, it is not settled.
+func folderAt(bpffs string, now time.Time) folder {
+	var stat syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(bpffs, pinFolder), &stat); err != nil {
+		return folder{}
+	}
+	age := now.Sub(time.Unix(stat.Mtim.Unix()))
+	return folder{stat.Ino, stat.Mtim, age > tick}
+}
+
+// tick is longer than the kernel's clock for files stands still.
+const tick = 100 * time.Millisecond
 
 // mounted checks that there is a BPF file system at bpffs.
 func mounted(bpffs string) error {

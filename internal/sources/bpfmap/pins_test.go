@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
@@ -60,6 +61,52 @@ func TestSameMapPinnedAnew(t *testing.T) {
 	put(t, m, 2, make([]byte, 56))
 	pollAll(t, l)
 	r.equals(t, ctName, m)
+}
+
+// TestFolderAtRest: pins are listed only when the folder's time moved, and it moves whichever way a pin comes, goes or
+// is replaced.
+func TestFolderAtRest(t *testing.T) {
+	n := newNode(t)
+	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	r := newReplica()
+	l := n.lane(r)
+	rest := func() {
+		t.Helper()
+		if err := os.Chtimes(n.path(""), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
+			t.Skipf("cannot set the folder's time: %v", err)
+		}
+		for range 2 {
+			pollAll(t, l)
+		}
+		if !l.seen.settled {
+			t.Error("the folder is not taken to be at rest")
+		}
+		r.deltas, r.gaps = nil, nil
+	}
+	for _, tt := range []struct {
+		what string
+		do   func() error
+		told func() bool
+	}{
+		{"a pin comes", func() error { n.pin(backendName, ebpf.Hash, 4, 12, 64); return nil },
+			func() bool { return len(r.deltas) == 1 && r.deltas[0].Map == backendName && r.deltas[0].Complete }},
+		{"a pin is renamed over", func() error {
+			n.pin("new", ebpf.Hash, 4, 12, 128)
+			rest()
+			return os.Rename(n.path("new"), n.path(backendName))
+		}, func() bool { return len(r.gaps) == 1 && len(r.deltas) == 1 && r.deltas[0].MaxEntries == 128 }},
+		{"a pin goes", func() error { return os.Remove(n.path(backendName)) },
+			func() bool { return len(r.deltas) == 1 && r.deltas[0].Absent }},
+	} {
+		rest()
+		if err := tt.do(); err != nil {
+			t.Fatal(err)
+		}
+		pollAll(t, l)
+		if !tt.told() {
+			t.Errorf("%s: told %v, gaps %v", tt.what, r.deltas, r.gaps)
+		}
+	}
 }
 
 // TestMapsComeAndGo: policy maps do with their endpoints; and every map that a node may have is said to be absent

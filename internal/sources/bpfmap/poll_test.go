@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,8 +13,11 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
 
-// key numbers the keys of a map: of an LPM trie, whole addresses.
+// keyOf numbers the keys of a map: of an LPM trie, whole addresses.
 func keyOf(m *ebpf.Map, n int) []byte {
+	if m.KeySize() == 2 {
+		return binary.BigEndian.AppendUint16(nil, uint16(n))
+	}
 	key := make([]byte, m.KeySize())
 	at := 0
 	if m.Type() == ebpf.LPMTrie {
@@ -340,27 +344,69 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestQuietMaps: a map that sees no connections is left alone more, until it sees one.
+// TestQuietMaps: a map that sees no connections is left alone more and more, until it sees one.
 func TestQuietMaps(t *testing.T) {
 	start := time.Unix(1000, 0)
 	s := schedule{pace: connectionPace}
-	for _, c := range []struct {
-		changed      bool
-		due, pressed time.Duration
-	}{
-		{true, 500 * time.Millisecond, 500 * time.Millisecond},
-		{false, 500 * time.Millisecond, 500 * time.Millisecond},
-		{false, 500 * time.Millisecond, 500 * time.Millisecond},
-		{false, 2 * time.Second, 2 * time.Second},
-		{false, 2 * time.Second, 2 * time.Second},
-		{true, 500 * time.Millisecond, 500 * time.Millisecond},
+	var got []time.Duration
+	for i := range 14 {
+		s.done(start, 100*time.Microsecond, i == 0 || i == 12)
+		got = append(got, s.due.Sub(start)/time.Second)
+	}
+	if want := []time.Duration{1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 8, 8, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("next poll after %d seconds, want %d", got, want)
+	}
+}
+
+// TestConnectionsAreReadWhenTold: the first sign of a connection after a calm is answered within 100 ms, those that
+// follow on each other twice a second, and every two seconds in a map that sees none.
+func TestConnectionsAreReadWhenTold(t *testing.T) {
+	start := time.Unix(1000, 0)
+	s := schedule{pace: connectionPace}
+	s.done(start, 100*time.Microsecond, true)
+	poll := func(pressedAt time.Duration, changed bool) time.Duration {
+		s.press(start.Add(pressedAt))
+		s.press(start.Add(pressedAt + time.Millisecond)) // as another connection does
+		at := s.due.Sub(start)
+		s.done(s.due, 100*time.Microsecond, changed)
+		return at
+	}
+	ms := time.Millisecond
+	for _, tt := range []struct{ pressed, want time.Duration }{
+		{20 * ms, 100 * ms},    // soon after a poll that nobody asked for
+		{150 * ms, 600 * ms},   // and again
+		{650 * ms, 1100 * ms},  //
+		{1700 * ms, 1700 * ms}, // after a calm
 	} {
-		s.done(start, 100*time.Microsecond, c.changed)
-		due := s.due.Sub(start)
-		s.press(start)
-		if pressed := s.due.Sub(start); due != c.due || pressed != c.pressed {
-			t.Errorf("due after %v, pressed after %v, want %v and %v", due, pressed, c.due, c.pressed)
+		if got := poll(tt.pressed, true); got != tt.want {
+			t.Errorf("pressed at %v: polled at %v, want %v", tt.pressed, got, tt.want)
 		}
+	}
+	for range 9 { // nothing comes
+		s.done(s.due, 100*time.Microsecond, false)
+	}
+	at := s.due.Sub(start) - 7*time.Second
+	if got := poll(at, false); got != at {
+		t.Errorf("a quiet map, pressed at %v: polled at %v", at, got)
+	}
+	if got := poll(at+100*ms, false); got != at+2*time.Second {
+		t.Errorf("a quiet map, pressed again: polled %v later, want 2 s", got-at)
+	}
+}
+
+// TestDearMapsAreReadSeldom: a map of many entries takes a twentieth of a core at most, while no trigger asks for more.
+func TestDearMapsAreReadSeldom(t *testing.T) {
+	start := time.Unix(1000, 0)
+	s := schedule{pace: connectionPace}
+	for range 20 {
+		s.done(start, 100*time.Millisecond, true)
+	}
+	if got := s.due.Sub(start).Round(time.Millisecond); got != 2*time.Second {
+		t.Errorf("polled every %v", got)
+	}
+	s.press(start.Add(time.Millisecond))
+	if got := s.due.Sub(start).Round(time.Millisecond); got != 1500*time.Millisecond {
+		t.Errorf("pressed: polled after %v", got)
 	}
 }
 

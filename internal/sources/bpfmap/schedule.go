@@ -7,17 +7,24 @@ type pace struct {
 	min, max time.Duration
 	// factor keeps polling cheap: the time between polls is at least what a poll costs times this.
 	factor int
-	// gap is the least time between polls that triggers ask for; 0 is a tenth of the usual one, up to pressedGap.
+	// gap is the least time between polls that triggers ask for one after the other; the first after a calm comes at
+	// once. 0 is no such limit.
 	gap time.Duration
-	// quiet is how much less often a map is polled in which the last polls saw no change; 0 is as often.
+	// quiet is how many times less often a map is polled, at most, whose polls see no change; 0 is as often.
 	quiet int
 }
 
-// Polls that a trigger asks for follow on each other at least that many times the cost of one, and a tenth of the
-// usual time, up to pressedGap.
 const (
-	pressed    = 15
+	// Polls that a trigger asks for come at least that many times the cost of one after the last,
+	pressed = 15
+	// and a tenth of the usual time, up to pressedGap.
 	pressedGap = 100 * time.Millisecond
+	// calmAfter is how many polls without a change double the time between them.
+	calmAfter = 3
+	// quietGap is how many gaps lie between asked polls of a quiet map, at most.
+	quietGap = 4
+	// early is the part of its time by which a poll may come early, so that one waking does for several maps.
+	early = 8
 )
 
 // schedule says when the next poll is due.
@@ -25,21 +32,27 @@ type schedule struct {
 	pace
 	last, due time.Time
 	cost      time.Duration
-	same      int // polls in a row that saw no change
+	same      int       // polls in a row that saw no change
+	asked     bool      // a trigger asked for the next poll
+	answered  time.Time // when a poll that a trigger asked for began last
 }
 
-// calmAfter is how many polls without a change make a map a quiet one.
-const calmAfter = 3
-
+// slower is how many times less often than min the map is polled now.
 func (s *schedule) slower() time.Duration {
-	if s.quiet > 0 && s.same >= calmAfter {
-		return time.Duration(s.quiet)
+	n := 1
+	for same := s.same; same >= calmAfter && n < s.quiet; same -= calmAfter {
+		n *= 2
 	}
-	return 1
+	return time.Duration(n)
 }
 
 func (s *schedule) interval() time.Duration {
-	return max(s.min*s.slower(), min(s.max, s.cost*time.Duration(s.factor)))
+	return max(min(s.max, max(s.min*s.slower(), s.cost*time.Duration(s.factor))), s.min)
+}
+
+// ready says that the next poll may be made at now.
+func (s *schedule) ready(now time.Time) bool {
+	return !s.due.After(now.Add(s.interval() / early))
 }
 
 // done notes a poll that started at start, took cost, and saw a change or not.
@@ -52,16 +65,19 @@ func (s *schedule) done(start time.Time, cost time.Duration, changed bool) {
 	}
 	s.cost = (s.cost + cost) / 2
 	s.last = start
+	if s.asked {
+		s.asked, s.answered = false, start
+	}
 	s.due = start.Add(s.interval())
 }
 
 // press moves the next poll forward, to now if the last is not too near.
 func (s *schedule) press(now time.Time) {
-	gap := min(s.interval()/10, pressedGap)
-	if s.gap > 0 {
-		gap = s.gap * s.slower()
+	s.asked = true
+	soonest := s.last.Add(max(min(s.interval()/10, pressedGap), s.cost*pressed))
+	if again := s.answered.Add(s.gap * min(s.slower(), quietGap)); again.After(soonest) {
+		soonest = again
 	}
-	soonest := s.last.Add(max(gap, s.cost*pressed))
 	if soonest.Before(now) {
 		soonest = now
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	// The shortest time between polls; 0 is the default in brackets. Maps whose reading takes long are polled less
 	// often than that.
 	Services    time.Duration // services, backends and rev-NAT (50 ms)
-	Connections time.Duration // CT and socket rev-NAT (500 ms)
+	Connections time.Duration // CT and socket rev-NAT (1 s)
 	Pins        time.Duration // the folder of the pins (1 s)
 }
 
