@@ -44,6 +44,7 @@ var mapTypes = []struct {
 	{ctName, ebpf.LRUHash, 14, 56},
 	{"cilium_policy_v3_00113", ebpf.LPMTrie, 12, 12},
 	{"cilium_lxc", ebpf.Hash, 20, 48},
+	{"cilium_snat_v4_external", ebpf.LRUHash, 14, 40},
 }
 
 // TestPollsFollowTheMap: whatever comes, changes and goes between polls, readers know what the map holds.

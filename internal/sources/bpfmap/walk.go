@@ -15,12 +15,20 @@ var errIncomplete = errors.New("the map changed too fast to be read whole")
 
 const (
 	walkTries   = 5
-	walkTimeout = 10 * time.Second
+	walkTimeout = 10 * time.Second // of one try
 )
+
+// reader is what a walk needs of a map.
+type reader interface {
+	KeySize() uint32
+	BatchLookup(cursor *ebpf.MapBatchCursor, keysOut, valuesOut any, opts *ebpf.BatchOptions) (int, error)
+	NextKey(key, nextKeyOut any) error
+	Lookup(key, valueOut any) error
+}
 
 // walker reads one map whole.
 type walker struct {
-	m *ebpf.Map
+	m reader
 	// stable says that a batch walk goes from bucket to bucket and meets each entry that stays exactly once,
 	// whatever others do. Walks of tries, and from key to key, may be sent back to the start or skip an entry.
 	stable  bool
@@ -28,6 +36,7 @@ type walker struct {
 	// bound is how many entries a walk may return before it is taken to run in circles. Entries that come and go
 	// behind the walk are counted too, so that it is more than the map can hold.
 	bound    int
+	timeout  time.Duration
 	deadline time.Time // of the walk in progress
 	seen     index
 	twin     *snapshot // the second read of a map whose walk is not stable
@@ -35,22 +44,29 @@ type walker struct {
 
 func newWalker(m *ebpf.Map) *walker {
 	t := m.Type()
-	return &walker{m: m, stable: t == ebpf.Hash || t == ebpf.LRUHash, bound: 2*int(m.MaxEntries()) + batch}
+	return &walker{m: m, stable: t == ebpf.Hash || t == ebpf.LRUHash || t == ebpf.HashOfMaps,
+		bound: 2*int(m.MaxEntries()) + batch, timeout: walkTimeout}
 }
 
 // read fills s with the map's entries. errIncomplete after several tries, of which the last goes from key to key: a
-// batch lookup can hang over a map that somebody else empties.
+// batch lookup can hang over a map that somebody else empties (cilium/ebpf#1955). One that took too long is not tried
+// again.
 func (w *walker) read(ctx context.Context, s *snapshot) error {
-	err := errIncomplete
-	for try := 1; try <= walkTries && errors.Is(err, errIncomplete) && ctx.Err() == nil; try++ {
-		err = w.walk(ctx, s, try < walkTries)
+	for range walkTries - 1 {
+		err := w.walk(ctx, s, true)
+		if !errors.Is(err, errIncomplete) || ctx.Err() != nil {
+			return err
+		}
+		if w.late(ctx) {
+			break
+		}
 	}
-	return err
+	return w.walk(ctx, s, false)
 }
 
 // walk walks the map once, or twice where one walk proves nothing: then both must have met the same keys.
 func (w *walker) walk(ctx context.Context, s *snapshot, inBatches bool) error {
-	w.deadline = time.Now().Add(walkTimeout)
+	w.deadline = time.Now().Add(w.timeout)
 	proven, err := w.once(ctx, s, inBatches)
 	if err != nil || proven {
 		return err
