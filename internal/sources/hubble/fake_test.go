@@ -27,7 +27,7 @@ import (
 // observer serves a ring as the agent's does: since is inclusive, lost events ignore it, first excludes follow.
 type observer struct {
 	observerpb.UnimplementedObserverServer
-	t      *testing.T
+	t      testing.TB
 	socket string
 	server *grpc.Server
 	served chan struct{}
@@ -41,7 +41,7 @@ type observer struct {
 	asked   []*observerpb.GetFlowsRequest
 }
 
-func newObserver(t *testing.T) *observer {
+func newObserver(t testing.TB) *observer {
 	t.Helper()
 	o := &observer{t: t, socket: filepath.Join(t.TempDir(), "hubble.sock"), changed: make(chan struct{}), ended: make(chan struct{})}
 	o.start()

@@ -36,7 +36,9 @@ type follower struct {
 
 	started time.Time
 	resumed Cursor // where this connection began
-	joined  bool   // the first flow was seen, so the gap before it is known
+	known   map[uuid]bool
+	overlap bool // what comes may be recorded already
+	joined  bool // the first flow was seen, so the gap before it is known
 	batch   *batch
 	lost    losses
 	signal  *signal
@@ -53,7 +55,7 @@ func newFollower(emit events.Emit, ready func(), cursor *Cursor, ring uint64, tr
 	return &follower{
 		emit: emit, ready: ready, cursor: cursor, log: log,
 		flows: make(chan *observerpb.GetFlowsResponse, queue), agent: make(chan *observerpb.GetAgentEventsResponse, queue),
-		started: time.Now(), resumed: cursor.clone(),
+		started: time.Now(), resumed: cursor.clone(), known: cursor.known(), overlap: true,
 		batch: newBatch(), lost: losses{}, signal: newSignal(triggers),
 		window: stopped(), lostDue: stopped(), backlog: time.NewTimer(wait),
 	}
@@ -69,7 +71,7 @@ func stopped() *time.Timer {
 // had together with `follow`.) A time to come, after the clock was set back, would show nothing until then.
 func (f *follower) since() (flows, agent *timestamppb.Timestamp) {
 	now := f.started.UnixNano()
-	at := min(f.resumed.TimeNs, now)
+	at := min(f.resumed.sinceNs(), now)
 	agentAt := min(f.resumed.AgentTimeNs, now)
 	if agentAt == 0 {
 		agentAt = at
@@ -126,8 +128,15 @@ func (f *follower) drain(ctx context.Context) error {
 }
 
 func (f *follower) emitLost(ctx context.Context) error {
-	if out := f.lost.take(); len(out) > 0 {
-		return f.emit(ctx, out...)
+	out := f.lost.take()
+	if len(out) == 0 {
+		return nil
+	}
+	if err := f.emit(ctx, out...); err != nil {
+		return err
+	}
+	for _, e := range out {
+		f.cursor.Add(e)
 	}
 	return nil
 }
@@ -141,18 +150,29 @@ func (f *follower) takeFlows(ctx context.Context, m *observerpb.GetFlowsResponse
 	case m.GetFlow() != nil:
 		return f.takeFlow(ctx, m.GetFlow(), seen)
 	case m.GetLostEvents() != nil:
-		if len(f.lost) == 0 {
-			f.lostDue.Reset(lostEvery)
-		}
 		told, ok := unixNano(m.GetTime())
 		if !ok {
 			told = seen.UnixNano()
 		}
-		f.lost.add(m.GetLostEvents(), f.lastNs(), told)
+		f.takeLost(m.GetLostEvents(), told)
 	case m.GetNodeStatus() != nil:
 		return f.takeNodeStatus(ctx, m.GetNodeStatus(), seen)
 	}
 	return nil
+}
+
+// takeLost counts a loss once. The observer keeps those of the rings before its own among its flows, and sends them
+// again with the flows around them.
+func (f *follower) takeLost(lost *flowpb.LostEvent, told int64) {
+	gap := lossGap(lost, f.lastNs(), told)
+	own := lost.GetSource() == flowpb.LostEventSource_HUBBLE_RING_BUFFER
+	if f.overlap && !own && gap.ToNs <= f.resumed.lostNs[gap.Detail] {
+		return
+	}
+	if len(f.lost) == 0 {
+		f.lostDue.Reset(lostEvery)
+	}
+	f.lost.add(lost.GetSource(), gap)
 }
 
 // lastNs is the time of the last flow received, 0 when there was none.
@@ -168,9 +188,10 @@ func (f *follower) takeFlow(ctx context.Context, flow *flowpb.Flow, seen time.Ti
 	if err := f.join(ctx, at); err != nil {
 		return err
 	}
-	if id, ok := parseUUID(flow.GetUuid()); ok && contains(f.resumed.UUIDs, id) {
+	if id, ok := parseUUID(flow.GetUuid()); ok && f.known[uuid(id)] {
 		return nil
 	}
+	f.overlap = false
 	if newConnection(flow) {
 		f.signal.fire()
 	}

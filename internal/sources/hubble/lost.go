@@ -13,9 +13,9 @@ import (
 // losses sums lost events by the ring that lost them, so that a flood of them is one gap a second.
 type losses map[flowpb.LostEventSource]*eventpb.Gap
 
-// add counts a lost event that was told at toldNs. Where it has no bounds of its own, the loss lies between the
-// last flow before it (sinceNs) and the moment it was told.
-func (l losses) add(lost *flowpb.LostEvent, sinceNs, toldNs int64) {
+// lossGap is one lost event that was told at toldNs. Where it has no bounds of its own, the loss lies between the last
+// flow before it (sinceNs) and the moment it was told.
+func lossGap(lost *flowpb.LostEvent, sinceNs, toldNs int64) *eventpb.Gap {
 	from, ok := unixNano(lost.GetFirst())
 	if !ok {
 		from = sinceNs
@@ -27,13 +27,20 @@ func (l losses) add(lost *flowpb.LostEvent, sinceNs, toldNs int64) {
 	if from == 0 || from > to {
 		from = to
 	}
-	gap, ok := l[lost.GetSource()]
-	if !ok {
-		gap = &eventpb.Gap{FromNs: from, ToNs: to, Reason: eventpb.GapReason_GAP_REASON_LOST, Detail: lostLabel(lost.GetSource())}
-		l[lost.GetSource()] = gap
+	return &eventpb.Gap{
+		FromNs: from, ToNs: to, Reason: eventpb.GapReason_GAP_REASON_LOST,
+		Count: lost.GetNumEventsLost(), Detail: lostLabel(lost.GetSource()),
 	}
-	gap.FromNs, gap.ToNs = min(gap.FromNs, from), max(gap.ToNs, to)
-	gap.Count += lost.GetNumEventsLost()
+}
+
+func (l losses) add(source flowpb.LostEventSource, g *eventpb.Gap) {
+	sum, ok := l[source]
+	if !ok {
+		l[source] = g
+		return
+	}
+	sum.FromNs, sum.ToNs = min(sum.FromNs, g.FromNs), max(sum.ToNs, g.ToNs)
+	sum.Count += g.Count
 }
 
 // take returns the gaps in the order of their sources and begins anew.

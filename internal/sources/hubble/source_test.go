@@ -174,9 +174,10 @@ func TestLostEventsAreSummedPerSource(t *testing.T) {
 func TestLossHasItsBounds(t *testing.T) {
 	l := losses{}
 	at := func(s int64) int64 { return s * int64(time.Second) }
-	l.add(&flowpb.LostEvent{Source: flowpb.LostEventSource_OBSERVER_EVENTS_QUEUE, NumEventsLost: 2, First: &timestamppb.Timestamp{Seconds: 11}, Last: &timestamppb.Timestamp{Seconds: 12}}, at(10), at(13))
-	l.add(&flowpb.LostEvent{Source: flowpb.LostEventSource_PERF_EVENT_RING_BUFFER, NumEventsLost: 3}, at(10), at(13))
-	l.add(&flowpb.LostEvent{NumEventsLost: 1}, 0, at(14))
+	add := func(lost *flowpb.LostEvent, since, told int64) { l.add(lost.GetSource(), lossGap(lost, since, told)) }
+	add(&flowpb.LostEvent{Source: flowpb.LostEventSource_OBSERVER_EVENTS_QUEUE, NumEventsLost: 2, First: &timestamppb.Timestamp{Seconds: 11}, Last: &timestamppb.Timestamp{Seconds: 12}}, at(10), at(13))
+	add(&flowpb.LostEvent{Source: flowpb.LostEventSource_PERF_EVENT_RING_BUFFER, NumEventsLost: 3}, at(10), at(13))
+	add(&flowpb.LostEvent{NumEventsLost: 1}, 0, at(14))
 	var got []string
 	for _, e := range l.take() {
 		g := e.GetGap()
