@@ -321,7 +321,8 @@ type Attachments struct {
 	// What could not be looked at and why, for example "cgroup /run/cilium/cgroupv2: no such file or directory".
 	// What is missing from the list may then still be attached.
 	Unreadable []string `protobuf:"bytes,2,rep,name=unreadable,proto3" json:"unreadable,omitempty"`
-	// Programs that attached ones reach through tail calls, ascending by id.
+	// Programs that attached ones reach through tail calls, ascending by id; those that are attached are not repeated.
+	// This and used_maps follow some seconds after the attached programs have changed.
 	Reached []*ReachedProgram `protobuf:"bytes,3,rep,name=reached,proto3" json:"reached,omitempty"`
 	// The maps of attached and reached programs, ascending by id.
 	UsedMaps      []*UsedMap `protobuf:"bytes,4,rep,name=used_maps,json=usedMaps,proto3" json:"used_maps,omitempty"`
@@ -395,7 +396,8 @@ type Attachment struct {
 	// Of a device; 0 for a cgroup.
 	Ifindex int32  `protobuf:"varint,2,opt,name=ifindex,proto3" json:"ifindex,omitempty"`
 	Device  string `protobuf:"bytes,3,opt,name=device,proto3" json:"device,omitempty"`
-	// Of a cgroup.
+	// Of a cgroup: the path where socket load balancing is told to attach, when that is the hierarchy's root; else its
+	// path in the hierarchy; empty where that is not known.
 	Cgroup    string `protobuf:"bytes,4,opt,name=cgroup,proto3" json:"cgroup,omitempty"`
 	ProgramId uint32 `protobuf:"varint,5,opt,name=program_id,json=programId,proto3" json:"program_id,omitempty"`
 	// The BTF function's name, whole; the kernel's 15 characters where there is no BTF.
@@ -403,7 +405,7 @@ type Attachment struct {
 	Tag     string   `protobuf:"bytes,7,opt,name=tag,proto3" json:"tag,omitempty"`
 	LinkId  uint32   `protobuf:"varint,8,opt,name=link_id,json=linkId,proto3" json:"link_id,omitempty"`
 	MapIds  []uint32 `protobuf:"varint,9,rep,packed,name=map_ids,json=mapIds,proto3" json:"map_ids,omitempty"`
-	// Of a cgroup: the kernel's id, where its path is not known the only name.
+	// Of a cgroup: the kernel's id, where its path is not known the only name. 1 is the root that all others are below.
 	CgroupId      uint64 `protobuf:"varint,10,opt,name=cgroup_id,json=cgroupId,proto3" json:"cgroup_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

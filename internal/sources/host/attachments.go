@@ -19,13 +19,13 @@ type attachments struct {
 	links    *links
 	filters  *filters
 	programs *programs
-	cgroup   *cgroup
+	cgroups  *cgroups
 	reach    *reach
 	last     *eventpb.Attachments // without what they reach
 }
 
 func newAttachments(cfg Config, l *links, f *filters) *attachments {
-	a := &attachments{log: cfg.Logger, links: l, filters: f, programs: newPrograms(), cgroup: &cgroup{root: cfg.CgroupRoot}}
+	a := &attachments{log: cfg.Logger, links: l, filters: f, programs: newPrograms(), cgroups: newCgroups(cfg)}
 	a.reach = newReach(a)
 	return a
 }
@@ -41,11 +41,7 @@ func (a *attachments) look(_ context.Context, out *eventpb.HostState) error {
 	for _, l := range a.links.list {
 		now.Attachments = append(now.Attachments, a.ofDevice(l, missed)...)
 	}
-	at, err := a.cgroup.attachments()
-	if err != nil {
-		missed("cgroup "+a.cgroup.root, err)
-	}
-	now.Attachments = append(now.Attachments, at...)
+	now.Attachments = append(now.Attachments, a.cgroups.attachments(missed)...)
 	a.describe(now.Attachments, missed)
 	now.Unreadable = unreadable
 	if a.last == nil || !proto.Equal(now, a.last) {

@@ -2,21 +2,20 @@ package host
 
 import (
 	"fmt"
-	"maps"
-	"os"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
 
-// cgroupHooks are those of socket load balancing, spelled as bpftool and libbpf do.
+// cgroupHooks are those at which socket load balancing can stand, spelled as bpftool and libbpf do.
 var cgroupHooks = [...]struct {
 	name   string
 	attach ebpf.AttachType
 }{
 	{"cgroup_inet4_connect", ebpf.AttachCGroupInet4Connect},
 	{"cgroup_inet6_connect", ebpf.AttachCGroupInet6Connect},
+	{"cgroup_inet4_bind", ebpf.AttachCGroupInet4Bind},
+	{"cgroup_inet6_bind", ebpf.AttachCGroupInet6Bind},
 	{"cgroup_inet4_post_bind", ebpf.AttachCGroupInet4PostBind},
 	{"cgroup_inet6_post_bind", ebpf.AttachCGroupInet6PostBind},
 	{"cgroup_udp4_sendmsg", ebpf.AttachCGroupUDP4Sendmsg},
@@ -25,77 +24,85 @@ var cgroupHooks = [...]struct {
 	{"cgroup_udp6_recvmsg", ebpf.AttachCGroupUDP6Recvmsg},
 	{"cgroup_inet4_getpeername", ebpf.AttachCgroupInet4GetPeername},
 	{"cgroup_inet6_getpeername", ebpf.AttachCgroupInet6GetPeername},
+	{"cgroup_inet4_getsockname", ebpf.AttachCgroupInet4GetSockname},
+	{"cgroup_inet6_getsockname", ebpf.AttachCgroupInet6GetSockname},
 	{"cgroup_inet_sock_release", ebpf.AttachCgroupInetSockRelease},
 }
 
-// hooked is one program at one hook of the cgroup.
+// hooked is one program at one hook of one cgroup.
 type hooked struct {
+	cgroup  uint64
 	attach  ebpf.AttachType
 	program ebpf.ProgramID
 }
 
-// cgroup looks at the programs of one cgroup.
-type cgroup struct {
-	root string
-	// links are ids of the links that hold the programs. A query by cgroup does not tell them, so they are
-	// looked up among all links, and again only when the programs change.
-	links map[hooked]uint32
+// cgroups looks for programs at the cgroup that socket load balancing is told to use, at those above it, and wherever
+// a link leads: an agent that runs in a cgroup namespace of its own can take its own cgroup for the root, and then no
+// pod is below its programs. One that was attached elsewhere without a link, as before Linux 5.7, is not found.
+type cgroups struct {
+	root  string
+	tree  cgroupTree
+	links cgroupLinks
 }
 
-func (c *cgroup) attachments() ([]*eventpb.Attachment, error) {
-	dir, err := os.Open(c.root)
-	if err != nil {
-		return nil, fmt.Errorf("open cgroup: %w", err)
+func newCgroups(cfg Config) *cgroups {
+	return &cgroups{root: cfg.CgroupRoot, tree: cgroupTree{root: cfg.CgroupRoot, proc: cfg.Proc}, links: cgroupLinks{known: map[uint32]hooked{}}}
+}
+
+func (c *cgroups) attachments(missed func(string, error)) (list []*eventpb.Attachment) {
+	if err := c.links.look(); err != nil {
+		missed("cgroup links", err)
 	}
-	defer dir.Close()
-	var list []*eventpb.Attachment
-	ids := map[hooked]uint32{}
-	changed := false
+	looked := map[uint64]bool{}
+	look := func(dir *cgroupDir) error {
+		defer dir.Close()
+		if looked[dir.id] {
+			return nil
+		}
+		found, err := c.at(dir)
+		if err != nil {
+			return err
+		}
+		looked[dir.id] = true
+		list = append(list, found...)
+		return nil
+	}
+	root, err := openCgroup(c.root)
+	if err == nil {
+		c.tree.name(root)
+		above := c.tree.above(root)
+		err = look(root)
+		for _, dir := range above {
+			if err := look(dir); err != nil {
+				missed("cgroup "+dir.name, err)
+			}
+		}
+	}
+	if err != nil {
+		missed("cgroup "+c.root, err)
+	}
+	for _, id := range c.links.cgroups() {
+		if looked[id] {
+			continue
+		}
+		if dir, err := c.tree.open(id); err != nil || look(dir) != nil {
+			list = append(list, c.links.at(id)...)
+		}
+	}
+	return list
+}
+
+// at lists the programs at one cgroup.
+func (c *cgroups) at(dir *cgroupDir) (list []*eventpb.Attachment, err error) {
 	for _, h := range cgroupHooks {
 		found, err := query(int(dir.Fd()), h.attach)
 		if err != nil {
 			return nil, fmt.Errorf("query programs: %w", err)
 		}
 		for _, p := range found {
-			at := hooked{h.attach, p.ID}
-			id, known := c.links[at]
-			changed = changed || !known
-			ids[at] = id
-			list = append(list, &eventpb.Attachment{Attach: h.name, Cgroup: c.root, ProgramId: uint32(p.ID)})
+			list = append(list, &eventpb.Attachment{Attach: h.name, Cgroup: dir.name, CgroupId: dir.id, ProgramId: uint32(p.ID),
+				LinkId: c.links.of(hooked{dir.id, h.attach, p.ID})})
 		}
-	}
-	if changed {
-		maps.Copy(ids, cgroupLinks())
-	}
-	c.links = ids
-	for i, p := range list {
-		list[i].LinkId = ids[hooked{attachOf(p.Attach), ebpf.ProgramID(p.ProgramId)}]
 	}
 	return list, nil
-}
-
-func attachOf(name string) ebpf.AttachType {
-	for _, h := range cgroupHooks {
-		if h.name == name {
-			return h.attach
-		}
-	}
-	return ebpf.AttachNone
-}
-
-// cgroupLinks lists all links at cgroups. What cannot be read is left out: a link's id is a help, not a need.
-func cgroupLinks() map[hooked]uint32 {
-	ids := map[hooked]uint32{}
-	all := &link.Iterator{}
-	defer all.Close()
-	for all.Next() {
-		info, err := all.Link.Info()
-		if err != nil {
-			continue
-		}
-		if c := info.Cgroup(); c != nil {
-			ids[hooked{ebpf.AttachType(c.AttachType), info.Program}] = uint32(info.ID)
-		}
-	}
-	return ids
 }

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -114,13 +117,20 @@ func (s *Source) cgroupFinding(state *eventpb.HostState) sources.Finding {
 			return f
 		}
 	}
-	n := 0
+	here, elsewhere := 0, map[string]int{}
 	for _, a := range state.Attachments.GetAttachments() {
-		if a.Cgroup != "" {
-			n++
+		switch {
+		case a.CgroupId == 0:
+		case a.Cgroup == s.cfg.CgroupRoot:
+			here++
+		default:
+			elsewhere[cmp.Or(a.Cgroup, fmt.Sprintf("cgroup %d", a.CgroupId))]++
 		}
 	}
-	f.Seen = fmt.Sprintf("%d programs of socket load balancing", n)
+	f.Seen = fmt.Sprintf("%d programs of socket load balancing", here)
+	for _, at := range slices.Sorted(maps.Keys(elsewhere)) {
+		f.Seen += fmt.Sprintf(", %d at %s", elsewhere[at], at)
+	}
 	return f
 }
 

@@ -199,12 +199,97 @@ func TestProgramAtACgroup(t *testing.T) {
 		}
 		defer l.Close()
 		info, _ := l.Info()
-		s := r.wait(t, "program", func(s *eventpb.HostState) bool { return attachment(s, "cgroup_inet4_connect") != nil })
-		got := attachment(s, "cgroup_inet4_connect")
-		if got.GetProgram() != "cil_sock4_connect" || got.GetCgroup() != root || got.GetIfindex() != 0 || got.GetLinkId() != uint32(info.ID) {
+		s := r.wait(t, "program", func(s *eventpb.HostState) bool { return atCgroup(s, root) != nil })
+		got := atCgroup(s, root)
+		if got.GetProgram() != "cil_sock4_connect" || got.GetAttach() != "cgroup_inet4_connect" || got.GetIfindex() != 0 ||
+			got.GetLinkId() != uint32(info.ID) || got.GetCgroupId() != cgroupID(t, root) {
 			t.Errorf("got %v, link %d", got, info.ID)
 		}
 	})
+}
+
+// An agent in a cgroup namespace of its own attaches to a cgroup that no pod is below (cilium#13214 is about how such
+// programs are not seen either): they must be told where they are, with and without a link.
+func TestProgramAtAnotherCgroupThanTheRoot(t *testing.T) {
+	above := cgroup2(t)
+	root, other := filepath.Join(above, "root"), filepath.Join(above, "other.scope")
+	for _, dir := range []string{root, other} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(dir)
+	}
+	prog := load(t, ebpf.CGroupSockAddr, "cil_sock4_connect", true)
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: other, Attach: ebpf.AttachCGroupInet4Connect, Program: prog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir, err := os.Open(above)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	old := link.RawAttachProgramOptions{Target: int(dir.Fd()), Program: prog, Attach: ebpf.AttachCGroupInet4Connect}
+	if err := link.RawAttachProgram(old); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = link.RawDetachProgram(link.RawDetachProgramOptions{Target: old.Target, Program: prog, Attach: old.Attach})
+	}()
+
+	a := newAttachments(New(Config{CgroupRoot: root}).cfg, &links{}, &filters{})
+	look := func() *eventpb.HostState {
+		s := &eventpb.HostState{}
+		if err := a.look(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := look()
+	info, _ := l.Info()
+	for cgroup, linkID := range map[string]uint32{other: uint32(info.ID), above: 0} {
+		got := atCgroup(s, cgroup)
+		if got.GetProgramId() != programID(t, prog) || got.GetCgroupId() != cgroupID(t, cgroup) || got.GetLinkId() != linkID || got.GetProgram() != "cil_sock4_connect" {
+			t.Errorf("at %s: %v, want link %d", cgroup, got, linkID)
+		}
+	}
+	if got := atCgroup(s, root); got != nil {
+		t.Errorf("at the root: %v", got)
+	}
+
+	// The agent's restart puts another program into the link.
+	next := load(t, ebpf.CGroupSockAddr, "cil_sock4_connect", true)
+	if err := l.Update(next); err != nil {
+		t.Fatal(err)
+	}
+	if got := atCgroup(look(), other); got.GetProgramId() != programID(t, next) || got.GetLinkId() != uint32(info.ID) {
+		t.Errorf("after an update: %v", got)
+	}
+	l.Close()
+	if got := atCgroup(look(), other); got != nil {
+		t.Errorf("after its end: %v", got)
+	}
+}
+
+// Where the hierarchy is not mounted as a whole, a link still tells the cgroup's id.
+func TestProgramAtACgroupThatCannotBeNamed(t *testing.T) {
+	other := cgroup2(t)
+	prog := load(t, ebpf.CGroupSockAddr, "cil_sock4_connect", true)
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: other, Attach: ebpf.AttachCGroupInet4Connect, Program: prog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	info, _ := l.Info()
+	links := &cgroupLinks{known: map[uint32]hooked{}}
+	if err := links.look(); err != nil {
+		t.Fatal(err)
+	}
+	want := &eventpb.Attachment{Attach: "cgroup_inet4_connect", CgroupId: cgroupID(t, other), ProgramId: programID(t, prog), LinkId: uint32(info.ID)}
+	if got := links.at(want.CgroupId); len(got) != 1 || got[0].String() != want.String() {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 func TestMissingCgroupIsNotAnEmptyOne(t *testing.T) {
@@ -485,7 +570,7 @@ func TestProgramsThatMayNotBeSeenAreNotNone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := s.Attachments.GetUnreadable(); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "not permitted") {
+		if got := s.Attachments.GetUnreadable(); len(got) != 3 || !strings.Contains(strings.Join(got, "\n"), "not permitted") {
 			t.Errorf("unreadable: %q", got)
 		}
 		return
@@ -596,6 +681,25 @@ func device(s *eventpb.HostState, name string) *eventpb.Link {
 	for _, l := range s.GetLinks().GetLinks() {
 		if l.Name == name {
 			return l
+		}
+	}
+	return nil
+}
+
+// cgroupID is the id that bpf_get_current_cgroup_id gives: the folder's inode.
+func cgroupID(t *testing.T, dir string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		t.Error(err)
+	}
+	return st.Ino
+}
+
+func atCgroup(s *eventpb.HostState, cgroup string) *eventpb.Attachment {
+	for _, a := range s.GetAttachments().GetAttachments() {
+		if a.Cgroup == cgroup {
+			return a
 		}
 	}
 	return nil
