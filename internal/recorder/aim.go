@@ -78,7 +78,7 @@ func (a Aim) sources(o Options, past *past) []sources.Source {
 }
 
 func (a Aim) host(o Options, cluster sources.Cluster, trigger sources.Trigger) host.Config {
-	c := host.Config{Cluster: cluster, Node: a.Node, BPFFS: a.BPFFS, Trigger: trigger, Logger: o.Log}
+	c := host.Config{Cluster: cluster, Node: a.Node, BPFFS: a.BPFFS, Trigger: trigger, Logger: o.Log, All: true}
 	if o.Profile != nil {
 		c.Pods = []host.PodRef{{Namespace: o.Profile.Namespace, Name: o.Profile.Holder.Pod}}
 		c.Select = backendOf(cluster, o.Profile)

@@ -137,6 +137,7 @@ func (s *Source) cgroupFinding(state *eventpb.HostState) sources.Finding {
 func countFindings(cfg Config, state *eventpb.HostState) []sources.Finding {
 	list := []sources.Finding{
 		{Thing: "listening sockets", Seen: fmt.Sprintf("%d", len(state.Listeners.GetSockets()))},
+		{Thing: "neighbours", Seen: fmt.Sprintf("%d", len(state.Neighbours.GetNeighbours())+int(state.Neighbours.GetOmitted()))},
 		{Thing: "tc filters", Seen: fmt.Sprintf("at %d hooks", len(state.TcFilters.GetFilters()))},
 	}
 	if _, err := startTime(cfg.Proc, 1); err != nil {
@@ -147,5 +148,25 @@ func countFindings(cfg Config, state *eventpb.HostState) []sources.Finding {
 		return append(list, sources.Finding{Thing: "processes in " + cfg.Proc, Err: &events.Trouble{
 			Thing: cfg.Proc, Cause: cause, Mend: "give the /proc of the node's process namespace (hostPID in a pod)"}})
 	}
-	return append(list, sources.Finding{Thing: "sockets inside pods", Seen: fmt.Sprintf("of %d pods", len(state.PodSockets))})
+	return append(list, podsFinding(cfg))
+}
+
+// podsFinding reads the sockets of every pod that has a process here: which pods there are, only a running source hears
+// from the cluster.
+func podsFinding(cfg Config) sources.Finding {
+	f := sources.Finding{Thing: "sockets inside pods"}
+	pods, n := podsHere(cfg.Proc), 0
+	for _, uid := range slices.Sorted(maps.Keys(pods)) {
+		found, err := podSockets(cfg.Proc, pods[uid].proc.pid)
+		if err != nil {
+			f.Err = &events.Trouble{Thing: "sockets of the pod with uid " + uid, Cause: err, Mend: "run as root, or with CAP_SYS_ADMIN, CAP_SYS_PTRACE and the node's process namespace"}
+			return f
+		}
+		n += len(found)
+	}
+	f.Seen = fmt.Sprintf("%d of %d pods with a network of their own", n, len(pods))
+	if len(pods) > maxPods {
+		f.Seen += fmt.Sprintf(", of which %d are recorded", maxPods)
+	}
+	return f
 }

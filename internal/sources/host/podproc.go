@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -79,15 +80,14 @@ func (o owners) of(w owner) *pod {
 	return o.byContainer[w.container]
 }
 
-// findProcesses walks proc once and gives each pod its oldest process, which is the one that holds the pod's
-// network open and lives as long as the pod.
-func findProcesses(proc string, pods []*pod) {
+// findProcesses walks proc once and gives each pod that a process is of its oldest one, which is the one that holds
+// the pod's network open and lives as long as the pod.
+func findProcesses(proc string, of func(owner) *pod) {
 	dirs, err := os.ReadDir(proc)
 	if err != nil {
 		return
 	}
 	own, _ := os.Readlink("/proc/self/ns/net")
-	want := newOwners(pods)
 	for _, d := range dirs {
 		pid, err := strconv.Atoi(d.Name())
 		if err != nil {
@@ -98,7 +98,7 @@ func findProcesses(proc string, pods []*pod) {
 		if err != nil {
 			continue
 		}
-		p := want.of(parseCgroup(string(text)))
+		p := of(parseCgroup(string(text)))
 		if p == nil {
 			continue
 		}
@@ -111,6 +111,22 @@ func findProcesses(proc string, pods []*pod) {
 			p.proc = process{pid, start}
 		}
 	}
+}
+
+// podsHere finds the pods that have a process and a network of their own, whatever the cluster says, by uid.
+func podsHere(proc string) map[string]*pod {
+	pods := map[string]*pod{}
+	findProcesses(proc, func(o owner) *pod {
+		if o.uid == "" {
+			return nil
+		}
+		if pods[o.uid] == nil {
+			pods[o.uid] = &pod{uid: o.uid}
+		}
+		return pods[o.uid]
+	})
+	maps.DeleteFunc(pods, func(_ string, p *pod) bool { return p.proc.pid == 0 })
+	return pods
 }
 
 // startTime reads when a process started, in ticks since boot. A zombie counts as gone: it has no network.

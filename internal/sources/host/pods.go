@@ -13,39 +13,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-const (
-	// maxSockets is how many sockets of one pod an event holds.
-	maxSockets = 4096
-	// Reading a pod's sockets costs up to 3 ms, since the kernel walks the table of the whole machine. So it is
-	// done at once when counters say that there are more or fewer; after readSoon when some came and went (a
-	// readiness probe does that each second); after readLazily when something was carried, which a change from
-	// one closing state to the next needs; and after readAnyway.
-	readSoon, readLazily, readAnyway = 3 * time.Second, 10 * time.Second, time.Minute
-	// Listeners and TIME_WAIT are counted in files of their own, which are read that often.
-	countMore = 2 * time.Second
-	// What reading may cost: readShare of one core, divided among the pods. A pod may save up readCredit, so that
-	// a quiet one is read at once when something happens, and a busy one at a steady pace.
-	readShare, readCredit = 0.002, 20 * time.Millisecond
-	// A pod with many sockets is read more rarely, so that it does not fill the tape.
-	readPerSocket = time.Millisecond
-	// Pods are looked at in the first rhythm while something happens to them and for calmAfter then, and in the
-	// second afterwards.
-	stirredEvery, calmEvery, calmAfter = 500 * time.Millisecond, time.Second, 30 * time.Second
-	// A pod without a process is searched for again, more and more rarely until the cluster says more of it.
-	scanFirst, scanLast = 250 * time.Millisecond, 10 * time.Second
-)
-
 // pod is one whose sockets are recorded.
 type pod struct {
 	namespace, name, uid string
+	chosen               bool // named or selected
 	containers           []string
 
 	proc     process
-	counters counters  // of its network, now
-	then     counters  // when it was read last
-	read     time.Time // the last time
-	next     time.Time // not before
-	credit   time.Duration
+	counters counters      // of its network, now
+	then     counters      // when it was read last
+	read     time.Time     // the last time
+	next     time.Time     // not before
+	credit   time.Duration // of a chosen one
 	last     *eventpb.PodSockets
 }
 
@@ -60,6 +39,13 @@ type pods struct {
 	stirred   time.Time       // when something happened last
 	scanAt    time.Time
 	scanDelay time.Duration
+
+	turn    int           // how many turns the other pods have had
+	turned  time.Time     // when the last one was
+	rest    time.Duration // the other pods' credit
+	reads   int           // of other pods, in this look
+	leftOut int
+	omitted *eventpb.Gap // to be told
 }
 
 func newPods(cfg Config) *pods { return &pods{cfg: cfg, log: cfg.Logger} }
@@ -67,17 +53,36 @@ func newPods(cfg Config) *pods { return &pods{cfg: cfg, log: cfg.Logger} }
 func (p *pods) look(_ context.Context, out *eventpb.HostState) error {
 	now := time.Now()
 	out.PodSockets = append(out.PodSockets, p.update(now)...)
-	p.count(now)
+	due := p.due(now)
+	p.count(due, now)
 	p.search(now)
 	p.earn(now)
-	for _, one := range p.list {
+	p.reads = 0
+	for _, one := range append(p.lost(), due...) {
 		if s := p.sockets(one, now); s != nil {
 			one.last = s
 			out.PodSockets = append(out.PodSockets, s)
-			p.stirred = now
+			if one.chosen {
+				p.stirred = now
+			}
 		}
 	}
+	slices.SortFunc(out.PodSockets, comparePodSockets)
 	return nil
+}
+
+func comparePodSockets(a, b *eventpb.PodSockets) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUid, b.PodUid))
+}
+
+// lost are the pods without a process.
+func (p *pods) lost() (list []*pod) {
+	for _, one := range p.list {
+		if one.proc.pid == 0 {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 func (p *pods) every() time.Duration {
@@ -105,7 +110,7 @@ func (p *pods) update(now time.Time) (ended []*eventpb.PodSockets) {
 		known[one.uid] = one
 	}
 	p.list = nil
-	for _, o := range p.wanted() {
+	for _, o := range p.fitting(p.wanted(), known, now) {
 		one := known[o.Uid]
 		ids := containerIDs(o.Pod)
 		if one == nil {
@@ -114,7 +119,7 @@ func (p *pods) update(now time.Time) (ended []*eventpb.PodSockets) {
 		if known[o.Uid] == nil || !slices.Equal(one.containers, ids) {
 			p.scanAt, p.scanDelay, p.stirred = now, scanFirst, now
 		}
-		one.containers = ids
+		one.containers, one.chosen = ids, p.chosen(o)
 		p.list = append(p.list, one)
 		delete(known, o.Uid)
 	}
@@ -123,48 +128,7 @@ func (p *pods) update(now time.Time) (ended []*eventpb.PodSockets) {
 			ended = append(ended, one.end())
 		}
 	}
-	slices.SortFunc(ended, func(a, b *eventpb.PodSockets) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUid, b.PodUid))
-	})
 	return ended
-}
-
-// wanted lists the pods to record, without those that run elsewhere, have ended, or use the node's network.
-func (p *pods) wanted() (list []*eventpb.KubeObject) {
-	for _, o := range p.cfg.Cluster.Objects(eventpb.Kind_KIND_POD) {
-		named := slices.Contains(p.cfg.Pods, PodRef{o.Namespace, o.Name})
-		if !named && (p.cfg.Select == nil || !p.cfg.Select(o)) {
-			continue
-		}
-		elsewhere := p.cfg.Node != "" && o.Pod.GetNodeName() != p.cfg.Node
-		ended := o.Pod.GetPhase() == "Succeeded" || o.Pod.GetPhase() == "Failed"
-		if !elsewhere && !ended && !o.Pod.GetHostNetwork() {
-			list = append(list, o)
-		}
-	}
-	return list
-}
-
-// count reads the pods' counters, and forgets processes that are gone. Whether a process is still the same one is
-// only asked when its counters moved.
-func (p *pods) count(now time.Time) {
-	all := now.Sub(p.counted) >= countMore
-	if all {
-		p.counted = now
-	}
-	for _, one := range p.list {
-		if one.proc.pid == 0 {
-			continue
-		}
-		before := one.counters
-		readable := one.counters.read(p.cfg.Proc, one.proc.pid)
-		if all {
-			one.counters.readMore(p.cfg.Proc, one.proc.pid)
-		}
-		if (!readable || one.counters != before) && !one.proc.alive(p.cfg.Proc) {
-			p.lose(one, now)
-		}
-	}
 }
 
 // lose forgets a pod's process and has the next search look for another one.
@@ -175,35 +139,23 @@ func (p *pods) lose(one *pod, now time.Time) {
 
 // search looks for the processes of pods that have none. It walks all processes, so it is not done at each look.
 func (p *pods) search(now time.Time) {
-	var lost []*pod
-	for _, one := range p.list {
-		if one.proc.pid == 0 {
-			lost = append(lost, one)
-		}
-	}
+	lost := p.lost()
 	if len(lost) == 0 || now.Before(p.scanAt) {
 		return
 	}
-	findProcesses(p.cfg.Proc, lost)
+	findProcesses(p.cfg.Proc, newOwners(lost).of)
+	last := scanRest
+	if slices.ContainsFunc(lost, func(one *pod) bool { return one.chosen }) {
+		last = scanLast
+	}
 	p.scanAt = now.Add(p.scanDelay)
-	p.scanDelay = min(2*p.scanDelay, scanLast)
+	p.scanDelay = min(2*p.scanDelay, last)
 	for _, one := range lost {
 		if one.proc.pid != 0 {
 			one.counters.read(p.cfg.Proc, one.proc.pid)
 			one.counters.readMore(p.cfg.Proc, one.proc.pid)
 		}
 	}
-}
-
-// earn gives the pods credit for the time since the last look.
-func (p *pods) earn(now time.Time) {
-	if len(p.list) > 0 && !p.earned.IsZero() {
-		each := time.Duration(readShare * float64(now.Sub(p.earned)) / float64(len(p.list)))
-		for _, one := range p.list {
-			one.credit = min(one.credit+each, readCredit)
-		}
-	}
-	p.earned = now
 }
 
 // sockets reads one pod and returns what is to be said of it, nil for nothing new.
@@ -214,12 +166,12 @@ func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 		}
 		return nil
 	}
-	if now.Before(one.next) || one.credit <= 0 || !one.counters.call(one.then, now.Sub(one.read)) {
+	if !p.calls(one, now) {
 		return nil
 	}
 	start := time.Now()
 	found, err := podSockets(p.cfg.Proc, one.proc.pid)
-	one.credit -= time.Since(start)
+	p.pay(one, time.Since(start))
 	if !one.proc.alive(p.cfg.Proc) { // it ended meanwhile, or these are another's
 		p.lose(one, now)
 		return nil

@@ -218,7 +218,7 @@ func TestThePodsOldestProcessIsUsed(t *testing.T) {
 	proc.start(200, 1000, uidA, idA[1:]+"0") // the sandbox; pids start again from the bottom
 	proc.start(300, 2000, uidA, idA)
 	one := &pod{uid: uidA}
-	findProcesses(proc.dir, []*pod{one})
+	findProcesses(proc.dir, newOwners([]*pod{one}).of)
 	if one.proc.pid != 200 {
 		t.Errorf("process %+v", one.proc)
 	}
@@ -240,4 +240,110 @@ func TestPodsAreLookedAtMoreOftenWhileSomethingHappens(t *testing.T) {
 			t.Errorf("every %v, then %v, then %v", lively, calm, again)
 		}
 	})
+}
+
+// several are pods a000, a001 … with a process each, which begins at pid 1000.
+func several(proc fakeProc, n int) (list []*eventpb.KubeObject) {
+	for i := range n {
+		uid := fmt.Sprintf("%08x%s", i+1, uidA[8:])
+		proc.start(1000+i, 1000, uid, idA)
+		list = append(list, podObject(fmt.Sprintf("a%03d", i), uid, func(p *eventpb.Pod) { p.Containers = nil }))
+	}
+	return list
+}
+
+func TestAllPodsOfTheNodeAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proc := newProc(t)
+		pods := several(proc, 40)
+		pods[7].Pod.NodeName = "other"
+		p := newPods(New(Config{Cluster: newCluster(pods...), Proc: proc.dir, Node: "lab", All: true}).cfg)
+		seen := map[string]bool{}
+		for range 60 {
+			for _, line := range heard(t, p) {
+				seen[line] = true
+			}
+			time.Sleep(p.every())
+		}
+		if len(seen) != 39 || seen["a007 00 3"] || !seen["a039 00 3"] {
+			t.Errorf("after a minute %d pods: %v", len(seen), seen)
+		}
+		proc.stop(1011)
+		time.Sleep(countRest)
+		if got := heard(t, p); !slices.Contains(got, "a011 00 gone") {
+			t.Errorf("after the end of a011: %v", got)
+		}
+	})
+}
+
+// A named pod among many is read at once, however much happens in the others.
+func TestChosenPodNeedNotWaitForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proc := newProc(t)
+		pods := append(several(proc, 100), podObject("holder", uidA))
+		proc.start(100, 1000, uidA, idA)
+		p := newPods(New(Config{Cluster: newCluster(pods...), Proc: proc.dir, All: true, Pods: []PodRef{{"shop", "holder"}}}).cfg)
+		if got := heard(t, p); !slices.Contains(got, "holder 1c 3") || len(got) != 1+restReads {
+			t.Errorf("at first %v", got)
+		}
+		for i := range 30 {
+			for j := range 100 {
+				proc.sockets(1000+j, "heading\n", fmt.Sprint(i), "1", "10")
+			}
+			text := "heading\n" // other sockets each time
+			if i%2 == 0 {
+				text = procTCP
+			}
+			proc.sockets(100, text, fmt.Sprint(i), "1", "10")
+			time.Sleep(time.Second)
+			if got := heard(t, p); i > 0 && (!slices.ContainsFunc(got, func(s string) bool { return s[:6] == "holder" }) || len(got) > 1+restReads) {
+				t.Errorf("after %d s: %v", i, got)
+			}
+		}
+	})
+}
+
+func TestTooManyPodsAreSaidOnce(t *testing.T) {
+	proc := newProc(t)
+	var pods []*eventpb.KubeObject
+	for i := range maxPods + 50 {
+		pods = append(pods, podObject(fmt.Sprintf("b%03d", i), fmt.Sprintf("%08x%s", i+1, uidA[8:])))
+	}
+	holder := podObject("z-holder", uidA)
+	cluster := newCluster(append(slices.Clone(pods), holder)...)
+	p := newPods(New(Config{Cluster: cluster, Proc: proc.dir, All: true, Pods: []PodRef{{"shop", "z-holder"}}}).cfg)
+	names := func() map[string]bool {
+		heard(t, p)
+		set := map[string]bool{}
+		for _, one := range p.list {
+			set[one.name] = true
+		}
+		return set
+	}
+	got := names()
+	if len(got) != maxPods || !got["z-holder"] || !got["b000"] || got["b299"] {
+		t.Errorf("%d pods, with the named one: %v", len(got), got["z-holder"])
+	}
+	if gap := p.gap(); gap.GetCount() != 51 || gap.GetDetail() != "sockets of 51 pods are not recorded: the node has more than 250" {
+		t.Errorf("gap %v", gap)
+	}
+	// A new pod does not take the place of one that is recorded.
+	cluster.set(append(slices.Clone(pods), holder, podObject("a-new", "2b"+uidA[2:]))...)
+	if got := names(); got["a-new"] || !got["b000"] || !got["b248"] {
+		t.Error("the new one is recorded instead of another")
+	}
+	if gap := p.gap(); gap != nil {
+		t.Errorf("said again: %v", gap)
+	}
+}
+
+// What check says of pods must not hang on a cluster that it has not heard from.
+func TestCheckCountsThePodsThatAreThere(t *testing.T) {
+	proc := newProc(t)
+	proc.stat(1, "init", "S", 1)
+	several(proc, 2)
+	proc.start(100, 1000, "1-2-3", "x") // of no pod
+	if f := podsFinding(New(Config{Proc: proc.dir}).cfg); f.Err != nil || f.Seen != "6 of 2 pods with a network of their own" {
+		t.Errorf("found %+v", f)
+	}
 }

@@ -144,6 +144,11 @@ func (r *run) lookAndEmit(ctx context.Context, emit events.Emit) error {
 		if gap != nil {
 			batch = append(batch, events.New(gap))
 		}
+		if p, ok := t.looker.(*pods); ok {
+			if gap := p.gap(); gap != nil {
+				batch = append(batch, events.New(gap))
+			}
+		}
 		r.follow(t, state)
 	}
 	if proto.Size(state) > 0 {

@@ -21,10 +21,12 @@ type Config struct {
 	Cluster sources.Cluster
 	// Node is this node's name: pods of other nodes have no process here. Empty looks for all.
 	Node string
-	// Pods and Select say whose sockets are recorded: those named and those selected. Pods with the node's own
-	// network are left out, their sockets are the node's.
+	// Pods and Select say whose sockets are recorded: those named and those selected; with All every pod's, these at
+	// once and the others in a calmer rhythm. Pods with the node's own network are left out, their sockets are the
+	// node's.
 	Pods   []PodRef
 	Select func(*eventpb.KubeObject) bool
+	All    bool
 
 	BPFFS      string // /sys/fs/bpf
 	CgroupRoot string // /run/cilium/cgroupv2, where socket load balancing attaches
