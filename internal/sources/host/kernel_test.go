@@ -188,6 +188,50 @@ func TestProgramAtADeviceHasItsWholeName(t *testing.T) {
 	})
 }
 
+// A device that lost one of its programs while the command that did it said nothing (cilium#21345), and one with a tcx
+// and a classic program, of which older tools show one (bpftool#185): what there is, is told.
+func TestProgramsThatAreThereAndNoOthers(t *testing.T) {
+	inNetns(t, func() {
+		dev := add(t, veth("lxc1"))
+		prog := load(t, ebpf.SchedCLS, "cil_from_container", true)
+		var egress link.Link
+		for _, at := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
+			l, err := link.AttachTCX(link.TCXOptions{Interface: dev.Attrs().Index, Program: prog, Attach: at})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			egress = l
+		}
+		classic(t, dev, prog)
+		l := &links{}
+		f := &filters{links: l}
+		a := newAttachments(New(Config{}).cfg, l, f)
+		hooks := func() (list []string) {
+			s := &eventpb.HostState{}
+			for _, look := range []looker{l, f, a} {
+				if err := look.look(t.Context(), s); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, at := range s.GetAttachments().GetAttachments() {
+				if at.Device == "lxc1" {
+					list = append(list, at.Attach)
+				}
+			}
+			return list
+		}
+		if diff := cmp.Diff([]string{"tcx/ingress", "tcx/egress", "tc/ingress"}, hooks()); diff != "" {
+			t.Error(diff)
+		}
+		egress.Close()
+		if diff := cmp.Diff([]string{"tcx/ingress", "tc/ingress"}, hooks()); diff != "" {
+			t.Errorf("after the egress program went: %s", diff)
+		}
+	})
+}
+
 func TestProgramAtACgroup(t *testing.T) {
 	root := cgroup2(t)
 	record(t, Config{CgroupRoot: root}, func(r *tape) {
@@ -504,15 +548,7 @@ func TestClassicFilterReadsAsTCPrintsIt(t *testing.T) {
 	record(t, Config{}, func(r *tape) {
 		dev := add(t, veth("eth0"))
 		prog := load(t, ebpf.SchedCLS, "cil_from_netdev", true)
-		clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-		filter := &netlink.BpfFilter{Fd: prog.FD(), Name: "cil_from_netdev-eth0", DirectAction: true,
-			FilterAttrs: netlink.FilterAttrs{LinkIndex: dev.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}}
-		for _, err := range []error{netlink.QdiscAdd(clsact), netlink.FilterAdd(filter)} {
-			if err != nil {
-				t.Error(err)
-				return
-			}
-		}
+		classic(t, dev, prog)
 		s := r.wait(t, "filter", func(s *eventpb.HostState) bool { return len(s.GetTcFilters().GetFilters()) > 0 })
 		text, err := exec.Command(tc, "filter", "show", "dev", "eth0", "ingress").Output()
 		if err != nil {
@@ -604,6 +640,19 @@ func load(t *testing.T, kind ebpf.ProgramType, name string, withBTF bool) *ebpf.
 	}
 	t.Cleanup(func() { prog.Close() })
 	return prog
+}
+
+// classic attaches a program to what comes in at a device, in the way before tcx.
+func classic(t *testing.T, dev netlink.Link, prog *ebpf.Program) {
+	t.Helper()
+	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	filter := &netlink.BpfFilter{Fd: prog.FD(), Name: "cil_from_netdev-" + dev.Attrs().Name, DirectAction: true,
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: dev.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}}
+	for _, err := range []error{netlink.QdiscAdd(clsact), netlink.FilterAdd(filter)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // cgroup2 makes a cgroup of version 2.

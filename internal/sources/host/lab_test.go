@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +67,18 @@ func TestLab(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("neighbours", func(t *testing.T) {
+		want := len(tool(t, "ip", "-4", "-o", "neigh", "show", "nud", "reachable", "nud", "stale", "nud", "delay", "nud", "probe", "nud", "permanent", "nud", "failed"))
+		got := 0
+		for _, n := range s.Neighbours.GetNeighbours() {
+			if !strings.Contains(n.Address, ":") && n.State != "NOARP" && n.State != "INCOMPLETE" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%d of IPv4, ip says %d: %v", got, want, s.Neighbours)
+		}
+	})
 	t.Run("listeners", func(t *testing.T) {
 		var got, want []string
 		for _, l := range s.Listeners.GetSockets() {
@@ -115,6 +130,65 @@ func labHolder(t *testing.T, s *eventpb.HostState) {
 	}
 	if holder != remote || remote == "" || backend != remote {
 		t.Errorf("holder says %q, backend says %q, netstat %q", holder, backend, remote)
+	}
+}
+
+// TestLabTailCalls compares with what bpftool finds in the arrays of programs that are in use.
+func TestLabTailCalls(t *testing.T) {
+	sourcetest.NeedLab(t)
+	links := &links{}
+	a := newAttachments(New(Config{}).cfg, links, &filters{})
+	if err := links.look(t.Context(), &eventpb.HostState{}); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	s := reached(t, a)
+	t.Logf("%d programs reached, %d maps in use, in %v", len(s.GetReached()), len(s.GetUsedMaps()), time.Since(start))
+	known := map[uint32]bool{}
+	for _, p := range s.GetAttachments() {
+		known[p.ProgramId] = true
+	}
+	for _, p := range s.GetReached() {
+		known[p.ProgramId] = true
+	}
+	arrays := 0
+	for _, m := range s.GetUsedMaps() {
+		var shown struct {
+			Type, Name string
+			MaxEntries uint32 `json:"max_entries"`
+		}
+		if err := json.Unmarshal([]byte(tool1(t, "bpftool", "-j", "map", "show", "id", fmt.Sprint(m.Id))), &shown); err != nil {
+			t.Fatal(err)
+		}
+		if shown.Name != m.Name || shown.MaxEntries != m.MaxEntries {
+			t.Errorf("map %v, bpftool says %v", m, shown)
+		}
+		if shown.Type != "prog_array" {
+			continue
+		}
+		arrays++
+		var slots []struct{ Value []string }
+		if err := json.Unmarshal([]byte(tool1(t, "bpftool", "-j", "map", "dump", "id", fmt.Sprint(m.Id))), &slots); err != nil {
+			t.Fatal(err)
+		}
+		for _, slot := range slots {
+			id, shift := uint32(0), 0
+			for _, b := range slot.Value {
+				n, err := strconv.ParseUint(b, 0, 8)
+				if err != nil {
+					id = 0
+					break
+				}
+				id |= uint32(n) << shift
+				shift += 8
+			}
+			if id != 0 && !known[id] {
+				t.Errorf("program %d in %s is not reached", id, m.Name)
+			}
+		}
+	}
+	if arrays == 0 || len(s.GetReached()) == 0 {
+		t.Errorf("%d arrays of programs, %d programs reached", arrays, len(s.GetReached()))
 	}
 }
 
