@@ -30,7 +30,7 @@ type run struct {
 }
 
 // newRun sets each topic's pace: what a look costs (see BenchmarkLooks) times how often it is made stays under
-// half a percent of a core on an idle node.
+// half a percent of a core on an idle node; a hundred pods add as much again.
 func newRun(cfg Config, b *bells) *run {
 	r := &run{cfg: cfg, bells: b}
 	links := &links{}
