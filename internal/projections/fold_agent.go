@@ -16,9 +16,18 @@ func (s *State) applyAgent(b *eventpb.AgentObjects) {
 	if b.Kind != "frontend" {
 		s.Agent.apply(b)
 		s.touchAgent(b.Kind)
+		switch b.Kind {
+		case "endpoint":
+			s.joinEndpoints(b)
+		case "status":
+			s.noteMode()
+		}
 		return
 	}
 	s.touch(topicServices)
+	if s.Agent[b.Kind] == nil {
+		s.touchFrontends() // from now on it is known of each whether the agent has it
+	}
 	if b.Complete {
 		for key := range s.Agent[b.Kind] {
 			s.joinAgent(key, false)

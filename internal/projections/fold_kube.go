@@ -70,6 +70,8 @@ func (s *State) applyKube(b *eventpb.KubeObjects) {
 		s.forgetLogs()
 	case eventpb.Kind_KIND_SERVICE:
 		s.forgetProbes()
+	case eventpb.Kind_KIND_NODE:
+		s.noteNode()
 	}
 }
 

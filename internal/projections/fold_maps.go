@@ -65,6 +65,7 @@ func (s *State) mapFor(d *eventpb.MapDelta) *Map {
 	m = &Map{Name: d.Map, Kind: layout.Kind, MapID: d.MapId, MaxEntries: d.MaxEntries, Type: d.Type, KeySize: d.KeySize, ValueSize: d.ValueSize,
 		Readable: ok && !d.Unsupported, Entries: map[string]Value{}}
 	s.Maps[d.Map] = m
+	s.touchFamily(m)
 	return m
 }
 
@@ -145,6 +146,7 @@ func (s *State) dropMap(name string) {
 	}
 	delete(s.Maps, name)
 	s.touchMap(m)
+	s.touchFamily(m)
 }
 
 // added and removed keep what is decoded of a map in step with its bytes.

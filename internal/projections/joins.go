@@ -17,6 +17,10 @@ type joins struct {
 	hostPorts multi[l4]                               // pods by host port, address left out
 	pods      multi[netip.Addr]                       // pods by address, less those on the node's network
 	agent     map[frontendKey]frontendRow             // the agent's rows
+	owned     map[Name]map[frontendKey]struct{}       // frontends by their last owner
+	endpoints map[string]agentEndpoint                // the agent's endpoints by key
+	node      place                                   // this node
+	mode      string                                  // of kube-proxy replacement, as the agent spells it
 }
 
 // l4 is an address, a port and a protocol.
@@ -46,7 +50,10 @@ func (m multi[K]) remove(k K, n Name) {
 }
 
 func newJoins() joins {
-	return joins{map[Name]map[string]*eventpb.KubeObject{}, multi[l4]{}, multi[l4]{}, multi[l4]{}, multi[netip.Addr]{}, map[frontendKey]frontendRow{}}
+	return joins{
+		slices: map[Name]map[string]*eventpb.KubeObject{}, services: multi[l4]{}, nodePorts: multi[l4]{}, hostPorts: multi[l4]{}, pods: multi[netip.Addr]{},
+		agent: map[frontendKey]frontendRow{}, owned: map[Name]map[frontendKey]struct{}{}, endpoints: map[string]agentEndpoint{},
+	}
 }
 
 // join takes an object in (or out, when it changes or goes) and touches what rests on it.
@@ -56,15 +63,18 @@ func (s *State) join(kind eventpb.Kind, o *eventpb.KubeObject, in bool) {
 	case eventpb.Kind_KIND_SERVICE:
 		for _, k := range addressesOf(o) {
 			change(s.joins.services, k, name, in)
+			s.touchNamed(s.joins.services[k]) // two may claim one address
 		}
 		for _, k := range nodePortsOf(o) {
 			change(s.joins.nodePorts, k, name, in)
 		}
 		s.touchService(name, o)
+		s.touchOwned(name)
 	case eventpb.Kind_KIND_ENDPOINT_SLICE:
 		s.joinSlice(o, in)
 	case eventpb.Kind_KIND_POD:
 		s.joinPod(name, o, in)
+		s.touchOwned(name)
 	}
 }
 
@@ -179,7 +189,7 @@ func (s *State) joinAgent(key string, in bool) {
 	if !ok {
 		return
 	}
-	s.LB.touch(k)
+	s.touchRow(k)
 	if row, ok := s.Agent.frontendRow(key); in && ok {
 		s.joins.agent[k] = row
 	} else {

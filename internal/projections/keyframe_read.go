@@ -33,6 +33,7 @@ func UnmarshalState(b []byte) (*State, error) {
 			s.setKube(kind, n, o)
 		}
 	}
+	s.noteNode()
 	for _, list := range m.Agent {
 		s.applyAgent(list)
 	}
@@ -81,7 +82,7 @@ func (s *State) restoreLB(m *eventpb.State) error {
 		if err != nil {
 			return fmt.Errorf("owner of a frontend: %w", err)
 		}
-		s.owners[frontendKey{a, cilium.Proto(o.Protocol), uint8(o.Scope)}] = Owner{o.Kind, Name{o.Namespace, o.Name}, o.Uid}
+		s.own(frontendKey{a, cilium.Proto(o.Protocol), uint8(o.Scope)}, Owner{o.Kind, Name{o.Namespace, o.Name}, o.Uid})
 	}
 	return nil
 }

@@ -63,13 +63,17 @@ func (s *State) owner(k frontendKey) (Owner, bool) {
 	return Owner{}, false
 }
 
+var (
+	allProtos = []cilium.Proto{cilium.TCP, cilium.UDP, cilium.SCTP}
+	oneProto  = map[cilium.Proto][]cilium.Proto{cilium.TCP: {cilium.TCP}, cilium.UDP: {cilium.UDP}, cilium.SCTP: {cilium.SCTP}, cilium.Any: allProtos}
+)
+
+// protos are the protocols that a frontend may be of in the API: all for one that was written before Cilium told them apart.
+func (k frontendKey) protos() []cilium.Proto { return oneProto[k.proto] }
+
 func (s *State) owningService(k frontendKey) (Name, bool) {
-	protos := []cilium.Proto{k.proto}
-	if k.proto == cilium.Any {
-		protos = []cilium.Proto{cilium.TCP, cilium.UDP, cilium.SCTP}
-	}
 	f := s.LB.frontends[k]
-	for _, proto := range protos {
+	for _, proto := range k.protos() {
 		names := s.joins.services[l4{k.address, proto}]
 		if len(names) == 0 && f != nil && f.Flags&cilium.FlagNodePort != 0 {
 			names = s.joins.nodePorts[l4{netip.AddrPortFrom(netip.Addr{}, k.address.Port()), proto}]
@@ -81,12 +85,13 @@ func (s *State) owningService(k frontendKey) (Name, bool) {
 	return Name{}, false
 }
 
-// hostPortPod returns the pod of this node whose hostPort the frontend is: the one that its backends lead to, else
-// one that has not ended. Several pods may have named the port one after the other.
+// hostPortPod returns the pod of this node whose hostPort the frontend is: the one that its backends lead to; of one
+// without backends any that has not ended. Several pods may have named the port one after the other, and what leads to
+// one that is gone is not the next one's.
 func (s *State) hostPortPod(k frontendKey, f *Frontend) (*eventpb.KubeObject, bool) {
 	backends := s.LB.slots(f)
 	var any *eventpb.KubeObject
-	for _, proto := range []cilium.Proto{k.proto, cilium.TCP} {
+	for _, proto := range k.protos() {
 		for _, n := range s.joins.hostPorts[l4{netip.AddrPortFrom(netip.Addr{}, k.address.Port()), proto}] {
 			pod := s.pod(n.Namespace, n.Name)
 			if phase := pod.GetPod().GetPhase(); phase == "Succeeded" || phase == "Failed" {
@@ -99,6 +104,9 @@ func (s *State) hostPortPod(k frontendKey, f *Frontend) (*eventpb.KubeObject, bo
 			}
 			any = pod
 		}
+	}
+	if len(backends) > 0 {
+		return nil, false
 	}
 	return any, any != nil
 }
@@ -116,11 +124,32 @@ func hasAddress(pod *eventpb.KubeObject, a netip.Addr) bool {
 func (s *State) rememberOwners() {
 	for k := range s.LB.touched {
 		if s.LB.frontends[k] == nil {
-			delete(s.owners, k)
-			continue
+			s.disown(k)
+		} else if o, ok := s.owner(k); ok {
+			s.own(k, o)
 		}
-		if o, ok := s.owner(k); ok {
-			s.owners[k] = o
-		}
+	}
+}
+
+func (s *State) own(k frontendKey, o Owner) {
+	if s.owners[k] == o {
+		return
+	}
+	s.disown(k)
+	s.owners[k] = o
+	if s.joins.owned[o.Name] == nil {
+		s.joins.owned[o.Name] = map[frontendKey]struct{}{}
+	}
+	s.joins.owned[o.Name][k] = struct{}{}
+}
+
+func (s *State) disown(k frontendKey) {
+	o, ok := s.owners[k]
+	if !ok {
+		return
+	}
+	delete(s.owners, k)
+	if delete(s.joins.owned[o.Name], k); len(s.joins.owned[o.Name]) == 0 {
+		delete(s.joins.owned, o.Name)
 	}
 }

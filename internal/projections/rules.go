@@ -32,6 +32,20 @@ const (
 // rules are all of them.
 var rules = []*rule{
 	&slotWithoutBackend,
+	&slotCount,
+	&staleBackend,
+	&missingBackend,
+	&backendState,
+	&agentAndMap,
+	&agentError,
+	&agentPending,
+	&frontendLeftBehind,
+	&frontendMissing,
+	&hostPortMissing,
+	&addressClaimedTwice,
+	&familyWithoutBackends,
+	&portWithoutEndpoints,
+	&endpointUnpaired,
 }
 
 var (

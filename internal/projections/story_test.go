@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"net/netip"
@@ -16,7 +17,8 @@ import (
 // story folds events as a recorder would have stored them, and reads the files that they make.
 type story struct {
 	*testing.T
-	s *State
+	s   *State
+	now int64 // of the next event; 0: a second after the last one
 }
 
 func tell(t *testing.T) *story {
@@ -25,7 +27,7 @@ func tell(t *testing.T) *story {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &story{t, NewState()}
+	st := &story{T: t, s: NewState()}
 	st.event("recorder", &eventpb.Session{ProfileYaml: string(text), Sources: []string{"kube", "bpfmap", "agent", "host", "podlog", "probe"}})
 	for _, src := range []string{"kube", "bpfmap", "agent", "host", "podlog", "probe"} {
 		st.up(src)
@@ -35,7 +37,7 @@ func tell(t *testing.T) *story {
 
 func (st *story) event(source string, body proto.Message) {
 	e := events.New(body)
-	e.Source, e.Session, e.Node, e.SeenNs = source, "s1", "lab", int64(st.s.Seq+1)*1e9
+	e.Source, e.Session, e.Node, e.SeenNs = source, "s1", "lab", cmp.Or(st.now, int64(st.s.Seq+1)*1e9)
 	st.s.Apply(st.s.Seq+1, e)
 }
 

@@ -34,6 +34,10 @@ type frontendRow struct {
 	ID          int
 	ServiceName string
 	Type        string
+	Status      struct{ Error string } // of the reconciler
+
+	reconciled   string // Pending, Done, Error
+	reconciledNs int64
 }
 
 // backendRow is a row of the agent's table of backends, or one inside a frontend's.
@@ -45,7 +49,10 @@ type backendRow struct {
 }
 
 func (a Agent) frontendRow(key string) (f frontendRow, ok bool) {
-	ok = a.decode("frontend", key, &f) && f.Address != ""
+	if ok = a.decode("frontend", key, &f) && f.Address != ""; ok {
+		o := a["frontend"][key]
+		f.reconciled, f.reconciledNs = o.Reconciled, o.ReconciledNs
+	}
 	return f, ok
 }
 

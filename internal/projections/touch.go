@@ -2,6 +2,7 @@ package projections
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
@@ -58,14 +59,50 @@ func (s *State) touchPort(port uint16) {
 
 // touchAll touches every frontend and every Service.
 func (s *State) touchAll() {
+	s.touchFrontends()
+	s.touchServices()
+	for t := range topics {
+		s.touch(t)
+	}
+}
+
+// touchFrontends touches all of them, also those that only the agent has.
+func (s *State) touchFrontends() {
 	for k := range s.LB.frontends {
 		s.LB.touch(k)
 	}
+	for k := range s.joins.agent {
+		s.LB.touch(k)
+	}
+}
+
+func (s *State) touchServices() {
+	s.touch(topicServices)
 	for n := range s.Kube[eventpb.Kind_KIND_SERVICE] {
 		s.touched.services[n] = struct{}{}
 	}
-	for t := range topics {
-		s.touch(t)
+}
+
+func (s *State) touchNamed(services []Name) {
+	for _, n := range services {
+		s.touched.services[n] = struct{}{}
+	}
+}
+
+// touchOwned touches the frontends that the object of that name owns, or owned last.
+func (s *State) touchOwned(name Name) {
+	for k := range s.joins.owned[name] {
+		s.LB.touch(k)
+	}
+}
+
+// touchClaimants touches the Services that claim the touched frontends.
+func (s *State) touchClaimants() {
+	for k := range s.LB.touched {
+		for _, proto := range k.protos() {
+			s.touchNamed(s.joins.services[l4{k.address, proto}])
+			s.touchNamed(s.joins.nodePorts[l4{netip.AddrPortFrom(netip.Addr{}, k.address.Port()), proto}])
+		}
 	}
 }
 
@@ -77,6 +114,13 @@ func (s *State) touchMap(m *Map) {
 		s.touch(topicConnections)
 	default:
 		s.touch(topicMaps)
+	}
+}
+
+// touchFamily touches all Services when a map of frontends comes or goes: it says whether Cilium serves its family.
+func (s *State) touchFamily(m *Map) {
+	if m.Kind == cilium.Services4 || m.Kind == cilium.Services6 {
+		s.touchServices()
 	}
 }
 
@@ -96,6 +140,7 @@ func (s *State) settle() {
 			f.rev = s.Seq
 		}
 	}
+	s.touchClaimants()
 	s.judge()
 	clear(s.LB.touched)
 	clear(s.touched.services)

@@ -1,0 +1,84 @@
+package projections
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tapedeck-io/tapedeck/internal/cilium"
+	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"google.golang.org/protobuf/proto"
+)
+
+func apply(s *State, source string, body proto.Message) {
+	e := events.New(body)
+	e.Source, e.Node, e.Session, e.SeenNs = source, "lab", "s1", int64(s.Seq+1)*1e6
+	s.Apply(s.Seq+1, e)
+}
+
+// city is a node of a large cluster: so many Services, each with a ClusterIP and a NodePort, and with so many backends, about which
+// API, agent and map agree.
+func city(services, backends int) *State {
+	s := NewState()
+	apply(s, "recorder", &eventpb.Session{Sources: []string{"kube", "bpfmap", "agent"}})
+	apply(s, "agent", &eventpb.AgentObjects{Kind: "status", Complete: true, Objects: []*eventpb.AgentObject{{Json: []byte(`{"kube-proxy-replacement":{"mode":"True"}}`)}}})
+	svcs, slices := &eventpb.KubeObjects{Kind: eventpb.Kind_KIND_SERVICE, Complete: true}, &eventpb.KubeObjects{Kind: eventpb.Kind_KIND_ENDPOINT_SLICE, Complete: true}
+	rows := &eventpb.AgentObjects{Kind: "frontend", Complete: true}
+	fronts, backs := servicesDelta(true), backendsDelta(true)
+	for i := range services {
+		name, ip, port := fmt.Sprint("s", i), fmt.Sprintf("10.43.%d.%d", i/250, i%250), int32(20000+i)
+		svcs.Objects = append(svcs.Objects, &eventpb.KubeObject{Namespace: "cca-dp", Name: name, Uid: name, Service: &eventpb.Service{
+			Type: "NodePort", ClusterIps: []string{ip}, IpFamilies: []string{"IPv4"}, Ports: []*eventpb.ServicePort{{Protocol: "TCP", Port: 80, NodePort: port}}}})
+		var ends, inRow []string
+		for j := range backends {
+			n := i*backends + j
+			ends = append(ends, fmt.Sprintf("10.%d.%d.%d", 64+n/62500, n/250%250, n%250))
+			inRow = append(inRow, ends[j]+":8080/TCP")
+		}
+		slices.Objects = append(slices.Objects, sliceObject(name+"-1", name, nil, ends...))
+		for _, head := range []lbEntry{{front: ip + ":80"}, {front: fmt.Sprintf("0.0.0.0:%d", port), flags: cilium.FlagNodePort}} {
+			rows.Objects = append(rows.Objects, rowObject(head.front+"/TCP", "cca-dp/"+name, "Done", "", inRow...))
+			head.count = uint16(backends)
+			fronts.Upserts = append(fronts.Upserts, head.bytes()...)
+			for j := range ends {
+				e := head
+				e.slot, e.backend = uint16(j+1), uint32(i*backends+j+1)
+				fronts.Upserts = append(fronts.Upserts, e.bytes()...)
+			}
+		}
+		for j, ip := range ends {
+			backs.Upserts = append(backs.Upserts, backendEntry(uint32(i*backends+j+1), ip+":8080")...)
+		}
+	}
+	apply(s, "kube", svcs)
+	apply(s, "kube", slices)
+	apply(s, "agent", rows)
+	apply(s, "bpfmap", &eventpb.MapDeltas{Maps: []*eventpb.MapDelta{backs, fronts}})
+	for _, source := range []string{"kube", "bpfmap", "agent"} {
+		apply(s, source, &eventpb.SourceStatus{State: eventpb.SourceState_SOURCE_STATE_UP})
+	}
+	return s
+}
+
+// BenchmarkJudgeAll judges every rule about 20,000 frontends with five backends each, as when a source comes up.
+func BenchmarkJudgeAll(b *testing.B) {
+	s := city(10_000, 5)
+	if len(s.LB.frontends) != 20_000 || len(s.book.open) != 0 {
+		b.Fatalf("%d frontends, %d findings", len(s.LB.frontends), len(s.book.open))
+	}
+	for b.Loop() {
+		apply(s, "kube", &eventpb.SourceStatus{State: eventpb.SourceState_SOURCE_STATE_UP})
+	}
+}
+
+// BenchmarkJudgeSlice folds the change of one EndpointSlice of 100 endpoints among 2,000 frontends.
+func BenchmarkJudgeSlice(b *testing.B) {
+	s := city(1000, 100)
+	o := s.Object(eventpb.Kind_KIND_ENDPOINT_SLICE, "cca-dp", "s7-1")
+	for b.Loop() {
+		apply(s, "kube", &eventpb.KubeObjects{Kind: eventpb.Kind_KIND_ENDPOINT_SLICE, Objects: []*eventpb.KubeObject{o}})
+	}
+	if len(s.book.open) != 0 {
+		b.Errorf("%d findings", len(s.book.open))
+	}
+}
