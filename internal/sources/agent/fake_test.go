@@ -69,16 +69,21 @@ func (f *fakeAgent) start() {
 	f.server.Start()
 }
 
-// stop ends the agent as a restart does: streams end, the socket goes.
-func (f *fakeAgent) stop() {
+// endStreams ends the streams of tables that are open, behind what was pushed down them; the agent stays.
+func (f *fakeAgent) endStreams(tables ...string) {
 	f.mu.Lock()
-	for _, open := range f.streams {
-		for _, c := range open {
+	defer f.mu.Unlock()
+	for _, table := range tables {
+		for _, c := range f.streams[table] {
 			close(c)
 		}
+		delete(f.streams, table)
 	}
-	f.streams = map[string][]chan string{}
-	f.mu.Unlock()
+}
+
+// stop ends the agent as a restart does: streams end, the socket goes.
+func (f *fakeAgent) stop() {
+	f.endStreams("frontends", "backends")
 	f.server.CloseClientConnections()
 	f.server.Close()
 }

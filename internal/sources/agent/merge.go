@@ -35,19 +35,12 @@ func (m *merger) run(ctx context.Context) error {
 				return err
 			}
 		case ch := <-m.changes:
-			o, err := ch.table.apply(&ch.row)
-			if err != nil {
-				return err
-			}
-			if o == nil {
-				continue
-			}
-			fire(m.triggers)
-			m.reread.Fire()
 			if len(m.batch) == 0 {
 				window.Reset(batchWindow)
 			}
-			m.add(ch, o)
+			if err := m.take(ch); err != nil {
+				return err
+			}
 			if m.size < maxBatch {
 				continue
 			}
@@ -60,6 +53,32 @@ func (m *merger) run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// drain emits what the streams brought before they broke. It is for the time after run.
+func (m *merger) drain(ctx context.Context) error {
+	for {
+		select {
+		case ch := <-m.changes:
+			if err := m.take(ch); err != nil {
+				return err
+			}
+		default:
+			return m.flush(ctx)
+		}
+	}
+}
+
+// take puts a row that says something new into the batch.
+func (m *merger) take(ch change) error {
+	o, err := ch.table.apply(&ch.row)
+	if err != nil || o == nil {
+		return err
+	}
+	fire(m.triggers)
+	m.reread.Fire()
+	m.add(ch, o)
+	return nil
 }
 
 // add keeps the order of arrival: a row of another table begins another event. One row may be in it twice, as

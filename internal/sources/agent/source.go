@@ -102,16 +102,18 @@ func (s *Source) run(ctx context.Context, c *client, emit events.Emit, ready fun
 	s.following.Store(p.streamed)
 	defer s.following.Store(false)
 
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	m := &merger{emit: emit, reread: p.reread, triggers: s.cfg.Triggers, polled: make(chan *eventpb.Event), changes: make(chan change, maxBatch)}
 	for t, body := range streams {
-		g.Go(func() error { return follow(ctx, t, body, m.changes) })
+		g.Go(func() error { return follow(gctx, t, body, m.changes) })
 		// The read of a body ends only when the body is closed.
-		g.Go(func() error { <-ctx.Done(); return body.Close() })
+		g.Go(func() error { <-gctx.Done(); return body.Close() })
 	}
-	g.Go(func() error { return p.run(ctx, m.polled) })
-	g.Go(func() error { return m.run(ctx) })
-	return g.Wait()
+	g.Go(func() error { return p.run(gctx, m.polled) })
+	g.Go(func() error { return m.run(gctx) })
+	err = g.Wait()
+	// What came before a break is not lost with it.
+	return errors.Join(err, m.drain(ctx))
 }
 
 // openTables opens the streams that the agent has, and returns the tables' first rows as events.

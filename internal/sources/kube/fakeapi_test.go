@@ -33,6 +33,7 @@ type fakeAPI struct {
 	lists     map[string]int
 	status    map[string]int // plural: answer requests with this code
 	inStream  bool           // say 410 as an ERROR event instead of a status
+	afterList func(plural string)
 }
 
 type fakeEvent struct {
@@ -171,6 +172,9 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 		f.serveWatch(w, r, plural)
 	default:
 		f.serveList(w, r, plural)
+		if f.afterList != nil {
+			f.afterList(plural)
+		}
 	}
 }
 
