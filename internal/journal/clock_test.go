@@ -23,7 +23,7 @@ func (c *setClock) read() (wall, mono int64) {
 func TestClockStepsAreToldOnce(t *testing.T) {
 	var c setClock
 	f, told := &fakeStream{fail: script()}, []*eventpb.Gap{}
-	w := &writer{stream: f, log: slog.New(slog.DiscardHandler), clock: newClock(c.read), stored: func([]Record) {},
+	w := &writer{stream: f, log: slog.New(slog.DiscardHandler), clock: newClock(c.read), stored: func([]Record) {}, troubled: func(error) {},
 		gap: func(_ bool, g *eventpb.Gap) item { told = append(told, g); return item{id: "gap"} }}
 	for i, set := range []time.Duration{0, 90, 90, 30, 30, 30} {
 		c.passed += 10 * time.Second
@@ -60,7 +60,7 @@ func TestClockStepWhileTheDiskIsFull(t *testing.T) {
 		refuse := func(int) (int, int, error) { return 0, 0, errDisk }
 		f := &fakeStream{fail: script(refuse, refuse)}
 		n := 0
-		w := &writer{stream: f, log: slog.New(slog.DiscardHandler), clock: newClock(c.read), stored: func([]Record) {},
+		w := &writer{stream: f, log: slog.New(slog.DiscardHandler), clock: newClock(c.read), stored: func([]Record) {}, troubled: func(error) {},
 			tryDisk: func() error { return nil }, reopen: func() (stream, error) { return f, nil },
 			gap: func(again bool, g *eventpb.Gap) item {
 				if !again {

@@ -120,11 +120,12 @@ func (j *Journal) start() error {
 func (j *Journal) newWriter(s *store, last uint64) *writer {
 	return &writer{
 		stream: s, base: last, queue: j.queue, closing: j.closing, log: j.o.Logger,
-		clock:   newClock(systemClock()),
-		tryDisk: func() error { return tryDisk(j.dir) },
-		reopen:  j.reopen,
-		gap:     j.gap,
-		stored:  func(recs []Record) { j.tail.update(func(t *tailState) { t.add(recs) }) },
+		clock:    newClock(systemClock()),
+		tryDisk:  func() error { return tryDisk(j.dir) },
+		reopen:   j.reopen,
+		gap:      j.gap,
+		stored:   func(recs []Record) { j.tail.update(func(t *tailState) { t.add(recs) }) },
+		troubled: func(err error) { j.tail.update(func(t *tailState) { t.trouble = err }) },
 		regressed: func(last uint64) {
 			j.tail.update(func(t *tailState) { t.last, t.recent, t.regressions = last, nil, t.regressions+1 })
 		},
@@ -171,6 +172,12 @@ func (j *Journal) Session() string { return j.session }
 // Identity is the session's id and the moment its stream was made. A reader that kept a position starts over when
 // this is another: the positions are then of a stream that is gone.
 func (j *Journal) Identity() string { return j.identity }
+
+// Trouble is why events cannot be stored now; nil while they can.
+func (j *Journal) Trouble() error {
+	now, _ := j.tail.look()
+	return now.trouble
+}
 
 // Bounds returns the first and last position that are stored; last < first when there is none. While the first is
 // not to be had, as after a write error, last stands beside the error.

@@ -16,6 +16,8 @@ type tailState struct {
 	store  *store // nil while it is being started again
 	last   uint64
 	closed bool
+	// Why events cannot be stored; nil while they can.
+	trouble error
 	// How often the stream lost its tail while it was open.
 	regressions int
 	// The newest records, up to last, without holes: who follows closely is given these and asks the store for

@@ -30,6 +30,7 @@ func (w *writer) recover(ctx context.Context, cause error) error {
 	if w.trouble == nil {
 		w.trouble = w.newTrouble(cause)
 		w.log.Warn("journal cannot be written; sources wait", "error", w.trouble.cause)
+		w.troubled(w.trouble.cause)
 	}
 	for {
 		t := w.trouble
@@ -107,6 +108,7 @@ func (w *writer) recovered() {
 	if t := w.trouble; t != nil {
 		w.log.Info("journal can be written again", "after", time.Since(t.since).Round(time.Millisecond))
 		w.trouble = nil
+		w.troubled(nil)
 	}
 }
 

@@ -28,6 +28,7 @@ type writer struct {
 	reopen    func() (stream, error)                // after a write error
 	stored    func([]Record)                        // tells readers
 	regressed func(last uint64)                     // tells readers that the stream lost what was after last
+	troubled  func(error)                           // tells readers why events cannot be stored; nil when they can again
 	gap       func(again bool, g *eventpb.Gap) item // ends now; again: under the last one's id
 
 	trouble *trouble // nil while writing works

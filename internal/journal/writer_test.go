@@ -53,6 +53,7 @@ func runWriter(t *testing.T, f *fakeStream, ids ...string) (w *writer, reopened 
 	reopened = new(int)
 	w = &writer{
 		stream: f, log: slog.New(slog.DiscardHandler),
+		troubled:  func(error) {},
 		tryDisk:   func() error { return nil },
 		reopen:    func() (stream, error) { *reopened++; return f, nil },
 		stored:    func([]Record) {},
@@ -164,9 +165,10 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeStream{fail: func([]item) (int, int, error) { return 0, 0, errDisk }}
 		w := &writer{stream: f, log: slog.New(slog.DiscardHandler), queue: make(chan *request),
-			tryDisk: func() error { return errDisk },
-			reopen:  func() (stream, error) { return nil, errDisk },
-			gap:     func(bool, *eventpb.Gap) item { return item{} }}
+			troubled: func(error) {},
+			tryDisk:  func() error { return errDisk },
+			reopen:   func() (stream, error) { return nil, errDisk },
+			gap:      func(bool, *eventpb.Gap) item { return item{} }}
 		w.take(&request{items: []item{{id: "a"}}, left: 1, done: make(chan struct{})})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -109,7 +109,8 @@ func (a Aim) podlog(o Options, p *profile.Profile, cluster sources.Cluster, ends
 	}
 	return podlog.New(podlog.Config{
 		Rest: rest, Cluster: cluster, Resume: func(container string) int64 { return ends[container] }, Logger: o.Log,
-		Pods: []podlog.PodRef{{Namespace: p.Namespace, Name: p.Holder.Pod}},
+		Redact: o.Redact,
+		Pods:   []podlog.PodRef{{Namespace: p.Namespace, Name: p.Holder.Pod}},
 	}), nil
 }
 

@@ -21,6 +21,7 @@ func sessionStart(o Options, sources []string) *eventpb.Session {
 		Sync:        syncText(o.Sync),
 		ProfileYaml: o.ProfileText,
 		Sources:     sources,
+		Redaction:   redactionPolicy(o.Redact),
 	}
 	if o.Profile != nil {
 		s.ProfileName = o.Profile.Name

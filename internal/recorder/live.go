@@ -20,6 +20,7 @@ type live struct {
 	log     *slog.Logger
 	shown   func([]projections.File, *projections.State) // after each render; may be nil
 	keys    *keeper
+	board   *board // nil while nobody can ask
 
 	renderer *projections.Renderer
 	tick     chan<- struct{} // asks for a tick; nil while a tape is played, which has its own
@@ -106,6 +107,9 @@ func (l *live) fold(batch []journal.Record) {
 		}
 		l.keys.folded(r, l.state)
 	}
+	if l.board != nil {
+		l.board.count(batch)
+	}
 }
 
 // render makes the files that are due and writes what changed. It returns when to do so again, nil for with the next event.
@@ -133,6 +137,9 @@ func (l *live) write(files []projections.File) bool {
 	case err != nil && err.Error() != l.failing:
 		l.failing = err.Error()
 		l.log.Error("output folder cannot be written; the journal goes on", "error", err)
+	}
+	if l.board != nil {
+		l.board.show(files, l.state, l.failing)
 	}
 	return err == nil
 }

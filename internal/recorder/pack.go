@@ -90,7 +90,7 @@ func packer(j *journal.Journal, keys keyframes) func(context.Context, io.Writer)
 
 // tapeHeader tells what the tape holds, from its events alone: the same journal makes the same tape.
 func tapeHeader(ctx context.Context, j *journal.Journal, first, last uint64) (*eventpb.TapeHeader, error) {
-	h := &eventpb.TapeHeader{ToolVersion: Version, SessionId: j.Session(), FirstSeq: first, LastSeq: last, Redaction: redaction}
+	h := &eventpb.TapeHeader{ToolVersion: Version, SessionId: j.Session(), FirstSeq: first, LastSeq: last}
 	err := j.Read(ctx, first, last, func(r journal.Record) error {
 		e, err := projections.Decode(r.Data)
 		if err != nil {
@@ -106,13 +106,15 @@ func tapeHeader(ctx context.Context, j *journal.Journal, first, last uint64) (*e
 		return nil
 	})
 	h.CreatedNs = h.LastNs
+	if h.Redaction == "" {
+		h.Redaction = keptOut
+	}
 	return h, err
 }
 
-const redaction = "no Secrets, ConfigMaps, environment variables, volumes, managedFields or annotations other than those of Services' routing; credentials and query values in HTTP flows"
-
 func describe(h *eventpb.TapeHeader, b *eventpb.Session) {
 	h.Kernel, h.BootId, h.Sync = b.Kernel, b.BootId, b.Sync
+	h.Redaction = policies(h.Redaction, b.Redaction)
 	h.Clocks = &eventpb.TapeClocks{WallNs: b.WallNs, BoottimeNs: b.BoottimeNs, MonotonicNs: b.MonotonicNs, UserHz: b.UserHz}
 	h.Sources = nil
 	for _, name := range b.Sources {

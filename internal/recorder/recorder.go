@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -32,7 +33,11 @@ type Options struct {
 	Aim         Aim
 	FromTape    string
 	Speed       float64
-	Keyframes   int // fold so much between keyframes, in bytes of flows; 0 chooses
+	Listen      Listen
+	Redact      []*regexp.Regexp // what log lines are not to keep, besides podlog.BuiltIn
+	MaxBytes    int64            // of the session's store; 0: as it was begun, journal.DefaultMaxBytes for a new one
+	MaxAge      time.Duration    // of its events; 0: as it was begun, any age for a new one
+	Keyframes   int              // fold so much between keyframes, in bytes of flows; 0 chooses
 	Log         *slog.Logger
 	Shown       func([]projections.File, *projections.State) // after each render; may be nil
 }
@@ -46,7 +51,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	} else if err := checkTape(o.FromTape); err != nil {
 		return err
 	}
-	j, err := journal.Open(o.Session, journal.Options{Sync: o.Sync, Node: node, Logger: o.Log})
+	j, err := journal.Open(o.Session, journal.Options{Sync: o.Sync, Node: node, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge, Logger: o.Log})
 	if err != nil {
 		return err
 	}
@@ -70,11 +75,18 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	o.Log.Info("recording", "session", o.Session, "out", o.Out)
 	l := &live{journal: j, state: past.state, folder: folder, log: o.Log, shown: o.Shown, renderer: projections.NewRenderer(), keys: newKeeper(keys, past.state, o.Keyframes)}
-	return work(ctx, open, o, past, l)
+	var s *server
+	if o.Listen.Address != "" {
+		l.board = newBoard()
+		if s, err = listen(o, l.board, j); err != nil {
+			return err
+		}
+	}
+	return work(ctx, open, o, past, l, s)
 }
 
-// work runs the sources (or the tape), the fold and the control socket together.
-func work(ctx, open context.Context, o Options, past *past, l *live) error {
+// work runs the sources (or the tape), the fold, the control socket and the server, if there is one, together.
+func work(ctx, open context.Context, o Options, past *past, l *live, s *server) error {
 	j := l.journal
 	feed := func(ctx context.Context) error { return play(ctx, o, j) }
 	if o.FromTape == "" {
@@ -95,6 +107,9 @@ func work(ctx, open context.Context, o Options, past *past, l *live) error {
 	g, ctx := errgroup.WithContext(ctx)
 	aside, stopAside := context.WithCancel(ctx)
 	g.Go(func() error { return c.serve(aside, o.Session) })
+	if s != nil {
+		g.Go(func() error { return s.run(aside, o.Log) })
+	}
 	stopAt := make(chan uint64, 1)
 	g.Go(func() error {
 		defer stopAside()

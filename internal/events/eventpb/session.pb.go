@@ -176,8 +176,10 @@ type Session struct {
 	Sync        string `protobuf:"bytes,8,opt,name=sync,proto3" json:"sync,omitempty"`
 	ProfileName string `protobuf:"bytes,9,opt,name=profile_name,json=profileName,proto3" json:"profile_name,omitempty"`
 	// The profile as it was read; empty without one.
-	ProfileYaml   string   `protobuf:"bytes,10,opt,name=profile_yaml,json=profileYaml,proto3" json:"profile_yaml,omitempty"`
-	Sources       []string `protobuf:"bytes,11,rep,name=sources,proto3" json:"sources,omitempty"`
+	ProfileYaml string   `protobuf:"bytes,10,opt,name=profile_yaml,json=profileYaml,proto3" json:"profile_yaml,omitempty"`
+	Sources     []string `protobuf:"bytes,11,rep,name=sources,proto3" json:"sources,omitempty"`
+	// In words: what was left out or made unreadable at the source. Empty in sessions of older versions.
+	Redaction     string `protobuf:"bytes,12,opt,name=redaction,proto3" json:"redaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -287,6 +289,13 @@ func (x *Session) GetSources() []string {
 		return x.Sources
 	}
 	return nil
+}
+
+func (x *Session) GetRedaction() string {
+	if x != nil {
+		return x.Redaction
+	}
+	return ""
 }
 
 type SourceStatus struct {
@@ -506,7 +515,7 @@ var File_events_v1_session_proto protoreflect.FileDescriptor
 
 const file_events_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x17events/v1/session.proto\x12\x12tapedeck.events.v1\"\xc7\x02\n" +
+	"\x17events/v1/session.proto\x12\x12tapedeck.events.v1\"\xe5\x02\n" +
 	"\aSession\x12!\n" +
 	"\ftool_version\x18\x01 \x01(\tR\vtoolVersion\x12\x16\n" +
 	"\x06kernel\x18\x02 \x01(\tR\x06kernel\x12\x17\n" +
@@ -520,7 +529,8 @@ const file_events_v1_session_proto_rawDesc = "" +
 	"\fprofile_name\x18\t \x01(\tR\vprofileName\x12!\n" +
 	"\fprofile_yaml\x18\n" +
 	" \x01(\tR\vprofileYaml\x12\x18\n" +
-	"\asources\x18\v \x03(\tR\asources\"[\n" +
+	"\asources\x18\v \x03(\tR\asources\x12\x1c\n" +
+	"\tredaction\x18\f \x01(\tR\tredaction\"[\n" +
 	"\fSourceStatus\x125\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1f.tapedeck.events.v1.SourceStateR\x05state\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"\x98\x01\n" +

@@ -34,6 +34,7 @@ type chain struct {
 	pause   time.Duration
 	last    wanted // the instance that was read last, if any
 	lastNs  int64  // and the stamp of its last line
+	redact  *redactor
 }
 
 // run goes on until the pod is gone or ctx ends.
@@ -149,7 +150,10 @@ func (c *chain) settle(ctx context.Context, w wanted, err error) bool {
 // read emits what is new of an instance's log; of a running one it then follows until the stream ends.
 func (c *chain) read(ctx context.Context, w wanted) error {
 	known := c.source.books.of(w.id)
-	r := &reading{wanted: w, known: known, emit: c.emit}
+	if c.redact == nil || w.id != c.last.id {
+		c.redact = newRedactor(c.source.config.Redact)
+	}
+	r := &reading{wanted: w, known: known, emit: c.emit, redact: c.redact}
 	o := logOptions(w, known)
 	if err := c.stream(ctx, o, r); err != nil || !w.running {
 		return err

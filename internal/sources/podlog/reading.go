@@ -32,8 +32,9 @@ func logOptions(w wanted, known *seen) *corev1.PodLogOptions {
 // reading is one instance's log on its way into events.
 type reading struct {
 	wanted
-	known *seen
-	emit  events.Emit
+	known  *seen
+	emit   events.Emit
+	redact *redactor
 
 	lines []*eventpb.LogLine // the batch
 	size  int
@@ -61,7 +62,7 @@ func (c *chain) stream(ctx context.Context, o *corev1.PodLogOptions, r *reading)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s := newSplitter(body)
+		s := newSplitter(body, r.redact)
 		for {
 			line, whole, err := s.next()
 			select {

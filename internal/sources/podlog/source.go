@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events"
@@ -26,7 +27,8 @@ type Config struct {
 	// Resume returns the stamp, Unix nanoseconds, of the last line that is recorded of a container, and 0 for none.
 	// It may be nil: then logs are read from their beginning.
 	Resume func(containerID string) int64
-	Logger *slog.Logger // nil = none
+	Redact []*regexp.Regexp // what lines are not to keep, besides what BuiltIn names
+	Logger *slog.Logger     // nil = none
 }
 
 // Source follows logs.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
@@ -22,10 +21,12 @@ type splitter struct {
 	r    *bufio.Reader
 	buf  []byte
 	last int64 // stamp of the line before
+
+	redact *redactor
 }
 
-func newSplitter(r io.Reader) *splitter {
-	return &splitter{r: bufio.NewReaderSize(r, 32<<10), buf: make([]byte, 0, maxStamp+maxLine)}
+func newSplitter(r io.Reader, redact *redactor) *splitter {
+	return &splitter{r: bufio.NewReaderSize(r, 32<<10), buf: make([]byte, 0, maxStamp+maxLine), redact: redact}
 }
 
 // next returns a line; whole is false for one that the stream's end cut short. The error is the stream's.
@@ -65,13 +66,7 @@ func (s *splitter) parse(b []byte, cut uint64) *eventpb.LogLine {
 	if cut == 0 {
 		text = strings.TrimSuffix(text, "\r")
 	}
-	if len(text) > maxLine {
-		end := maxLine
-		for end > maxLine-utf8.UTFMax && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		cut += uint64(len(text) - end)
-		text = text[:end]
-	}
-	return &eventpb.LogLine{TimeNs: s.last, Text: strings.ToValidUTF8(text, "\uFFFD"), Cut: cut}
+	kept := cutTo(text, maxLine)
+	cut += uint64(len(text) - len(kept))
+	return &eventpb.LogLine{TimeNs: s.last, Text: s.redact.line(strings.ToValidUTF8(kept, "\uFFFD")), Cut: cut}
 }
