@@ -1,4 +1,4 @@
-.PHONY: build test race lint generate verify demo bench lab e2e tape clean
+.PHONY: build test race faults lint generate verify demo bench lab e2e tape clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -11,6 +11,10 @@ test:
 
 race:
 	go test -race ./...
+
+# The tests that kill the recorder, cut its disk's power and flip bits in its store, a hundred times each; as root for all.
+faults:
+	TAPEDECK_FAULT_ROUNDS=100 go test -count=1 -timeout 60m -run 'Kill|PowerCut|Damaged|FullDisk|Term' ./internal/journal
 
 lint:
 	test -z "$$(gofmt -l cmd internal lab profiles schemas)"

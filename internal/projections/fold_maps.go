@@ -156,6 +156,8 @@ func (s *State) added(m *Map, key, value []byte) {
 		s.LB.addService(key, value)
 	case cilium.Backends4, cilium.Backends6:
 		s.LB.addBackend(m.Kind, key, value)
+	case cilium.SourceRange4, cilium.SourceRange6:
+		s.LB.rangeEntry(m.Kind, key, true)
 	case cilium.CT4TCP, cilium.CT6TCP:
 		m.near.added(string(key))
 	}
@@ -167,6 +169,8 @@ func (s *State) removed(m *Map, key []byte) {
 		s.LB.removeService(key, bytes.Repeat([]byte{0}, int(m.ValueSize)))
 	case cilium.Backends4, cilium.Backends6:
 		s.LB.removeBackend(m.Kind, key, s.SeenNs, s.Seq)
+	case cilium.SourceRange4, cilium.SourceRange6:
+		s.LB.rangeEntry(m.Kind, key, false)
 	case cilium.CT4TCP, cilium.CT6TCP:
 		m.near.removed(string(key))
 	}

@@ -13,6 +13,8 @@ import (
 type joins struct {
 	slices    map[Name]map[string]*eventpb.KubeObject // a Service's EndpointSlices by name
 	services  multi[l4]                               // Services by ClusterIP, external and load balancer address
+	bare      map[Name]struct{}                       // Services that lack a frontend in the map
+	addresses multi[netip.Addr]                       // Services by those addresses
 	nodePorts multi[l4]                               // Services by node port, address left out
 	hostPorts multi[l4]                               // pods by host port, address left out
 	pods      multi[netip.Addr]                       // pods by address, less those on the node's network
@@ -51,7 +53,7 @@ func (m multi[K]) remove(k K, n Name) {
 
 func newJoins() joins {
 	return joins{
-		slices: map[Name]map[string]*eventpb.KubeObject{}, services: multi[l4]{}, nodePorts: multi[l4]{}, hostPorts: multi[l4]{}, pods: multi[netip.Addr]{},
+		slices: map[Name]map[string]*eventpb.KubeObject{}, services: multi[l4]{}, bare: map[Name]struct{}{}, addresses: multi[netip.Addr]{}, nodePorts: multi[l4]{}, hostPorts: multi[l4]{}, pods: multi[netip.Addr]{},
 		agent: map[frontendKey]frontendRow{}, owned: map[Name]map[frontendKey]struct{}{}, endpoints: map[string]agentEndpoint{},
 	}
 }
@@ -65,6 +67,10 @@ func (s *State) join(kind eventpb.Kind, o *eventpb.KubeObject, in bool) {
 			change(s.joins.services, k, name, in)
 			s.touchNamed(s.joins.services[k]) // two may claim one address
 		}
+		for _, k := range addressesOf(o) {
+			change(s.joins.addresses, k.address.Addr(), name, in)
+			s.touchWildcards(k.address.Addr())
+		}
 		for _, k := range nodePortsOf(o) {
 			change(s.joins.nodePorts, k, name, in)
 		}
@@ -75,6 +81,15 @@ func (s *State) join(kind eventpb.Kind, o *eventpb.KubeObject, in bool) {
 	case eventpb.Kind_KIND_POD:
 		s.joinPod(name, o, in)
 		s.touchOwned(name)
+	}
+}
+
+// touchWildcards touches the frontends that take what no other of their address does.
+func (s *State) touchWildcards(a netip.Addr) {
+	for scope := range uint8(2) {
+		if k := (frontendKey{netip.AddrPortFrom(a, 0), cilium.Any, scope}); s.LB.frontends[k] != nil {
+			s.LB.touch(k)
+		}
 	}
 }
 

@@ -65,6 +65,7 @@ func UnmarshalState(b []byte) (*State, error) {
 	if err := s.restoreLB(m); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
+	s.noteBare()
 	return s, nil
 }
 
@@ -75,7 +76,7 @@ func (s *State) restoreLB(m *eventpb.State) error {
 		if err != nil {
 			return fmt.Errorf("backend %d that is gone: %w", g.Id, err)
 		}
-		s.LB.gone = append(s.LB.gone, GoneBackend{g.V6, g.Id, a, cilium.Proto(g.Protocol), g.GoneNs, g.GoneSeq})
+		s.LB.remember(GoneBackend{g.V6, g.Id, a, cilium.Proto(g.Protocol), g.GoneNs, g.GoneSeq})
 	}
 	for _, o := range m.Owners {
 		a, err := netip.ParseAddrPort(o.Frontend)
@@ -126,7 +127,7 @@ func (s *State) restoreMap(known *eventpb.MapKnown) error {
 	}
 	s.Maps[m.Name] = m
 	switch m.Kind {
-	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6:
+	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6, cilium.SourceRange4, cilium.SourceRange6:
 		for k, v := range m.Entries {
 			s.added(m, []byte(k), []byte(v.Bytes))
 		}

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -14,8 +15,20 @@ type LB struct {
 	backends  map[backendKey]cilium.Backend
 	users     map[backendKey]map[frontendKey]int  // in how many slots of each frontend a backend is
 	ports     map[uint16]map[frontendKey]struct{} // frontends of types NodePort and HostPort
-	gone      []GoneBackend                       // in order of when they went
-	touched   map[frontendKey]struct{}            // by the event that is being folded
+	ids       map[revNAT]map[frontendKey]struct{} // frontends by rev-NAT id
+	ranges    map[revNAT]map[netip.Prefix]struct{}
+	slotCount int                      // of all frontends
+	order     []frontendKey            // the frontends' keys, ascending; nil when one has come or gone
+	gone      []GoneBackend            // in order of when they went
+	goneLast  map[backendKey]int       // where in gone, from its first one that was ever in it, an id went last
+	forgotten int                      // how many of gone were dropped
+	touched   map[frontendKey]struct{} // by the event that is being folded
+}
+
+// revNAT is a rev-NAT id, which each family has its own of.
+type revNAT struct {
+	v6 bool
+	id uint16
 }
 
 type frontendKey struct {
@@ -87,7 +100,8 @@ func newLB() LB {
 	return LB{
 		frontends: map[frontendKey]*Frontend{}, backends: map[backendKey]cilium.Backend{},
 		users: map[backendKey]map[frontendKey]int{}, ports: map[uint16]map[frontendKey]struct{}{},
-		touched: map[frontendKey]struct{}{},
+		ids: map[revNAT]map[frontendKey]struct{}{}, ranges: map[revNAT]map[netip.Prefix]struct{}{},
+		goneLast: map[backendKey]int{}, touched: map[frontendKey]struct{}{},
 	}
 }
 
@@ -104,15 +118,19 @@ func (l *LB) addService(key, value []byte) {
 	if f == nil {
 		f = &Frontend{Address: e.Frontend, Proto: e.Proto, Scope: e.Scope, Slots: map[uint16]uint32{}}
 		l.frontends[k] = f
+		l.order = nil
 	}
 	if e.Head() {
+		l.indexID(k, f, false)
 		f.Head, f.ID, f.Count, f.QCount, f.Flags = true, e.RevNAT, e.Count, e.QCount, e.Flags
 		f.Affinity, f.Algorithm, f.L7Port = e.AffinityTimeout, e.Algorithm, e.L7Port
 		l.indexPort(k, f)
+		l.indexID(k, f, true)
 		return
 	}
 	l.unuse(k, f, e.Slot)
 	f.Slots[e.Slot] = e.BackendID
+	l.slotCount++
 	b := backendKey{k.v6(), e.BackendID}
 	if l.users[b] == nil {
 		l.users[b] = map[frontendKey]int{}
@@ -133,22 +151,26 @@ func (l *LB) removeService(key, zeros []byte) {
 	}
 	l.touch(k)
 	if e.Head() {
+		l.indexID(k, f, false)
 		*f = Frontend{Address: f.Address, Proto: f.Proto, Scope: f.Scope, Slots: f.Slots}
 		l.indexPort(k, f)
 	} else {
 		l.unuse(k, f, e.Slot)
-		delete(f.Slots, e.Slot)
 	}
 	if !f.Head && len(f.Slots) == 0 {
 		delete(l.frontends, k)
+		l.order = nil
 	}
 }
 
+// unuse takes the backend out of a slot, where one is in it.
 func (l *LB) unuse(k frontendKey, f *Frontend, slot uint16) {
 	id, ok := f.Slots[slot]
 	if !ok {
 		return
 	}
+	delete(f.Slots, slot)
+	l.slotCount--
 	b := backendKey{k.v6(), id}
 	if l.users[b][k]--; l.users[b][k] == 0 {
 		delete(l.users[b], k)
@@ -172,6 +194,52 @@ func (l *LB) indexPort(k frontendKey, f *Frontend) {
 	}
 }
 
+// indexID takes a frontend in under its rev-NAT id, or out. Wildcards have id 0.
+func (l *LB) indexID(k frontendKey, f *Frontend, in bool) {
+	id := revNAT{k.v6(), f.ID}
+	switch {
+	case !f.Head || f.ID == 0:
+	case !in:
+		if delete(l.ids[id], k); len(l.ids[id]) == 0 {
+			delete(l.ids, id)
+		}
+	case l.ids[id] == nil:
+		l.ids[id] = map[frontendKey]struct{}{k: {}}
+	default:
+		l.ids[id][k] = struct{}{}
+	}
+}
+
+// rangeEntry takes an entry of a source range map in, or out.
+func (l *LB) rangeEntry(kind cilium.Kind, key []byte, in bool) {
+	e, err := cilium.DecodeSourceRange(key, []byte{0})
+	if err != nil {
+		return
+	}
+	id := revNAT{kind == cilium.SourceRange6, e.RevNAT}
+	switch {
+	case !in:
+		if delete(l.ranges[id], e.Prefix); len(l.ranges[id]) == 0 {
+			delete(l.ranges, id)
+		}
+	case l.ranges[id] == nil:
+		l.ranges[id] = map[netip.Prefix]struct{}{e.Prefix: {}}
+	default:
+		l.ranges[id][e.Prefix] = struct{}{}
+	}
+	for k := range l.ids[id] {
+		l.touch(k)
+	}
+}
+
+// ordered are the keys of all frontends, ascending. They belong to LB.
+func (l *LB) ordered() []frontendKey {
+	if l.order == nil {
+		l.order = slices.SortedFunc(maps.Keys(l.frontends), frontendKey.compare)
+	}
+	return l.order
+}
+
 func (l *LB) addBackend(kind cilium.Kind, key, value []byte) {
 	if b, err := cilium.DecodeBackend(key, value); err == nil {
 		k := backendKey{kind == cilium.Backends6, b.ID}
@@ -186,8 +254,7 @@ func (l *LB) removeBackend(kind cilium.Kind, key []byte, ns int64, seq uint64) {
 	}
 	k := backendKey{kind == cilium.Backends6, binary.NativeEndian.Uint32(key)}
 	if b, ok := l.backends[k]; ok {
-		l.gone = append(l.gone, GoneBackend{k.v6, b.ID, b.Address, b.Proto, ns, seq})
-		l.gone = l.gone[max(0, len(l.gone)-maxGone):]
+		l.remember(GoneBackend{k.v6, b.ID, b.Address, b.Proto, ns, seq})
 	}
 	delete(l.backends, k)
 	l.touchUsers(k)
@@ -199,15 +266,28 @@ func (l *LB) touchUsers(b backendKey) {
 	}
 }
 
+// remember keeps a backend that is gone, and forgets the oldest.
+func (l *LB) remember(g GoneBackend) {
+	l.gone = append(l.gone, g)
+	l.goneLast[backendKey{g.V6, g.ID}] = l.forgotten + len(l.gone) - 1
+	for len(l.gone) > maxGone {
+		oldest := backendKey{l.gone[0].V6, l.gone[0].ID}
+		if l.goneLast[oldest] == l.forgotten {
+			delete(l.goneLast, oldest)
+		}
+		l.gone = l.gone[1:]
+		l.forgotten++
+	}
+}
+
 // goneBackend tells which backend last had an id that is in the map no more; false for one that was never seen or is
 // forgotten.
 func (l *LB) goneBackend(k backendKey) (GoneBackend, bool) {
-	for _, g := range slices.Backward(l.gone) {
-		if g.V6 == k.v6 && g.ID == k.id {
-			return g, true
-		}
+	i, ok := l.goneLast[k]
+	if !ok {
+		return GoneBackend{}, false
 	}
-	return GoneBackend{}, false
+	return l.gone[i-l.forgotten], true
 }
 
 // frontend returns the TCP frontend of the external scope: the one that decides for ClusterIPs, and for NodePorts

@@ -8,7 +8,7 @@ import (
 // Renderer renders State's files again and again, and makes anew only what changed.
 type Renderer struct {
 	made map[string]*rendered
-	rows rows
+	rows *rows
 }
 
 // rendered is a file as it was made last.
@@ -22,7 +22,7 @@ type rendered struct {
 
 // NewRenderer has rendered nothing yet.
 func NewRenderer() *Renderer {
-	return &Renderer{made: map[string]*rendered{}, rows: rows{}}
+	return &Renderer{made: map[string]*rendered{}, rows: newRows()}
 }
 
 // spared is how much longer a large file stays as it is than it took to make: with thousands of Services, to follow

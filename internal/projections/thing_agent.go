@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -35,9 +36,26 @@ type frontendRow struct {
 	ServiceName string
 	Type        string
 	Status      struct{ Error string } // of the reconciler
+	RedirectTo  *agentName             // the Service whose backends it has instead of its own's
 
 	reconciled   string // Pending, Done, Error
 	reconciledNs int64
+}
+
+// agentName is a Service's name, namespace/name. Some versions of the agent write it as an object.
+type agentName string
+
+// UnmarshalJSON keeps what it does not know as it is.
+func (n *agentName) UnmarshalJSON(b []byte) error {
+	var o struct{ Namespace, Name string }
+	switch {
+	case json.Unmarshal(b, (*string)(n)) == nil:
+	case json.Unmarshal(b, &o) == nil && o.Name != "":
+		*n = agentName(Name(o).String())
+	default:
+		*n = agentName(b)
+	}
+	return nil
 }
 
 // backendRow is a row of the agent's table of backends, or one inside a frontend's.

@@ -30,6 +30,7 @@ const (
 type touched struct {
 	topics   [topics]uint64    // positions
 	services map[Name]struct{} // by the event that is being folded; LB has the frontends
+	again    bool              // that event has everything judged again, changed or not
 }
 
 func newTouched() touched { return touched{services: map[Name]struct{}{}} }
@@ -57,10 +58,9 @@ func (s *State) touchPort(port uint16) {
 	}
 }
 
-// touchAll touches every frontend and every Service.
+// touchAll has every frontend and every Service judged again, though nothing of them changed, and every file made again.
 func (s *State) touchAll() {
-	s.touchFrontends()
-	s.touchServices()
+	s.touched.again = true
 	for t := range topics {
 		s.touch(t)
 	}
@@ -108,7 +108,7 @@ func (s *State) touchClaimants() {
 
 func (s *State) touchMap(m *Map) {
 	switch m.Kind {
-	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6:
+	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6, cilium.SourceRange4, cilium.SourceRange6:
 		s.touch(topicServices)
 	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any, cilium.SockRevNAT4, cilium.SockRevNAT6:
 		s.touch(topicConnections)
@@ -140,7 +140,16 @@ func (s *State) settle() {
 			f.rev = s.Seq
 		}
 	}
+	if len(s.LB.touched) > 0 {
+		s.touch(topicServices)
+	}
+	if s.touched.again {
+		s.touchFrontends()
+		s.touchServices()
+		s.touched.again = false
+	}
 	s.touchClaimants()
+	s.noteBare()
 	s.judge()
 	clear(s.LB.touched)
 	clear(s.touched.services)

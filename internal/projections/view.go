@@ -32,7 +32,7 @@ var Views = []View{
 	{File: "nodeport.json", Step: 6, Render: nodePortView},
 	{File: "ghost.json", Step: 7, Render: ghostView},
 	{File: "report.txt", Step: 8, Render: reportView},
-	{File: "services.json", Render: servicesView, On: []topic{topicServices, topicMaps, topicKube, topicSources}},
+	{File: "services.json", Render: servicesView, On: []topic{topicServices, topicSources}},
 	{File: "connections.json", Render: connectionsView, On: []topic{topicConnections, topicServices, topicSockets, topicKube, topicSources}},
 	{File: "endpoints.json", Render: endpointsView, On: []topic{topicMaps, topicAgent, topicHost, topicKube, topicSources}},
 	{File: "node.json", Render: nodeView, On: []topic{topicAgent, topicHost, topicMaps, topicKube, topicProbes, topicSources}},
@@ -82,7 +82,7 @@ type waits struct {
 	s       *State
 	missing []string
 	stale   []string
-	rows    rows // of services.json as it was made last
+	rows    *rows // of services.json as it was made last; nil for none
 }
 
 // need returns a pointer to the value, or nil (null in the file) while it is not known, and then notes what is

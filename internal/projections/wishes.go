@@ -179,21 +179,7 @@ func (c *choice) settle(list []wish) []wish {
 
 // served says that Cilium serves the Service, and on every node.
 func served(o *eventpb.KubeObject) bool {
-	svc := o.GetService()
-	if svc == nil || svc.Type == "ExternalName" || slices.Contains(svc.ClusterIps, "None") {
-		return false
-	}
-	for _, label := range []string{"service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"} {
-		if _, ok := o.Labels[label]; ok {
-			return false
-		}
-	}
-	for _, annotation := range []string{"service.cilium.io/node", "service.cilium.io/node-selector", "service.cilium.io/type"} {
-		if o.Annotations[annotation] != "" {
-			return false
-		}
-	}
-	return true
+	return o.GetService() != nil && notServed(o) == ""
 }
 
 // portOf is the Service's port that a frontend of it serves; nil for none.
