@@ -1,4 +1,4 @@
-.PHONY: build test race faults lint generate verify demo bench lab e2e tape clean
+.PHONY: build test race faults lint generate verify demo bench bench-compare bench-accept lab e2e tape clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -37,6 +37,17 @@ demo: build
 
 bench: build
 	./bench
+
+# What was accepted, side by side with what is now. It is of another machine or another load, unless both files are made
+# on yours: then compare the ratios to the peers, which are in both.
+bench-compare: build
+	mkdir -p out
+	./bench -q -n 5 -o out/bench.txt
+	go tool benchstat testdata/bench.txt out/bench.txt
+
+# Makes what is now the accepted state; to be committed with what made it faster, or the reason why it is slower.
+bench-accept: build
+	./bench -q -n 5 -o testdata/bench.txt
 
 # One real node on this machine: Kubernetes and Cilium without kube-proxy. See lab/README.md.
 lab:
