@@ -143,7 +143,8 @@ func fileThings(files []projections.File) []projections.Thing {
 	return list
 }
 
-// jsonFields are the fields of an object in the file's order; a list is its elements with commas between them.
+// jsonFields are the fields of an object in the file's order; a list is its elements with commas between them. Lists of
+// objects are left out: what they are made of is compared as things, each by its name.
 func jsonFields(data []byte) []projections.Field {
 	var fields []projections.Field
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -158,10 +159,22 @@ func jsonFields(data []byte) []projections.Field {
 		if d.Decode(&value) != nil {
 			break
 		}
+		if ofObjects(value) {
+			continue
+		}
 		text, _ := name.(string)
 		fields = append(fields, projections.Field{Name: text, Value: valueText(value)})
 	}
 	return fields
+}
+
+func ofObjects(value any) bool {
+	list, ok := value.([]any)
+	if !ok || len(list) == 0 {
+		return false
+	}
+	_, ok = list[0].(map[string]any)
+	return ok
 }
 
 func valueText(value any) string {

@@ -1,5 +1,0 @@
-package projections
-
-type connectionsFile struct{}
-
-func connectionsView(s *State, w *waits) any { return connectionsFile{} }

@@ -1,5 +1,0 @@
-package projections
-
-type nodeFile struct{}
-
-func nodeView(s *State, w *waits) any { return nodeFile{} }
