@@ -217,8 +217,8 @@ func (l *lab) complete() {
 		if err := l.read("session.json", &s); err != nil {
 			return err
 		}
-		if len(s.Files) != 8 {
-			return fmt.Errorf("%d files", len(s.Files))
+		if want := len(projections.Views); len(s.Files) != want {
+			return fmt.Errorf("%d files, want %d", len(s.Files), want)
 		}
 		for _, f := range s.Files {
 			if f.Status != "complete" {
@@ -346,8 +346,8 @@ func (l *lab) tape() {
 	l.run("bin/recorder", "pack", "--session", l.session, "-o", tape)
 	l.run("bin/replay", "rebuild", tape, "--out", rebuilt)
 	live, again := folder(l.T, l.out), folder(l.T, rebuilt)
-	if len(live) != 9 {
-		l.Errorf("%d files in the live folder, want 9", len(live))
+	if want := len(projections.Views) + 1; len(live) != want {
+		l.Errorf("%d files in the live folder, want %d", len(live), want)
 	}
 	if diff := cmp.Diff(live, again); diff != "" {
 		l.Errorf("live (-), rebuilt (+):\n%s", diff)
