@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -154,6 +155,24 @@ func (f CTFlags) String() string {
 		set = append(set, fmt.Sprintf("Unknown=%#04x", uint16(rest)))
 	}
 	return strings.Join(set, " ")
+}
+
+// CTService reads of an entry of direction SVC which backend was chosen for the connection, and whether it is closing;
+// false for other entries. It is for going through many.
+func CTService(key, value []byte) (backend uint32, closing, ok bool) {
+	n := len(key)
+	if n != 14 && n != 38 || len(value) != 56 || key[n-1]&tupleService == 0 || key[n-1]&tupleRelated != 0 {
+		return 0, false, false
+	}
+	return uint32(le64(value[8:])), CTFlags(le16(value[36:]))&(CTRxClosing|CTTxClosing) != 0, true
+}
+
+// CTKeyOut is the key of a pod's connection in direction OUT.
+func CTKeyOut(source, destination netip.AddrPort, p Proto) []byte {
+	key := append(source.Addr().AsSlice(), destination.Addr().AsSlice()...)
+	key = binary.BigEndian.AppendUint16(key, destination.Port())
+	key = binary.BigEndian.AppendUint16(key, source.Port())
+	return append(key, byte(p), 0)
 }
 
 // CTKeyPorts returns the two ports of a key, in the order of its bytes, whatever the connection's direction. It is

@@ -24,7 +24,8 @@ type Map struct {
 	whole   bool              // it was read whole before
 	pending map[string]string // of a dump whose last part is not there yet
 	epoch   uint64
-	near    portKeys // of a conntrack map
+	near    portKeys  // of a conntrack map
+	served  byBackend // of a conntrack map
 }
 
 // Value is an entry's value.
@@ -158,8 +159,9 @@ func (s *State) added(m *Map, key, value []byte) {
 		s.LB.addBackend(m.Kind, key, value)
 	case cilium.SourceRange4, cilium.SourceRange6:
 		s.LB.rangeEntry(m.Kind, key, true)
-	case cilium.CT4TCP, cilium.CT6TCP:
+	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
 		m.near.added(string(key))
+		s.serveAnew(m, key, value)
 	}
 }
 
@@ -171,8 +173,9 @@ func (s *State) removed(m *Map, key []byte) {
 		s.LB.removeBackend(m.Kind, key, s.SeenNs, s.Seq)
 	case cilium.SourceRange4, cilium.SourceRange6:
 		s.LB.rangeEntry(m.Kind, key, false)
-	case cilium.CT4TCP, cilium.CT6TCP:
+	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
 		m.near.removed(string(key))
+		s.serve(m, key, m.Entries[string(key)], false)
 	}
 }
 

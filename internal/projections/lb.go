@@ -23,6 +23,7 @@ type LB struct {
 	goneLast  map[backendKey]int       // where in gone, from its first one that was ever in it, an id went last
 	forgotten int                      // how many of gone were dropped
 	touched   map[frontendKey]struct{} // by the event that is being folded
+	stirred   map[backendKey]struct{}  // by that event: came, went, or is gone and what leads to it changed
 }
 
 // revNAT is a rev-NAT id, which each family has its own of.
@@ -101,11 +102,13 @@ func newLB() LB {
 		frontends: map[frontendKey]*Frontend{}, backends: map[backendKey]cilium.Backend{},
 		users: map[backendKey]map[frontendKey]int{}, ports: map[uint16]map[frontendKey]struct{}{},
 		ids: map[revNAT]map[frontendKey]struct{}{}, ranges: map[revNAT]map[netip.Prefix]struct{}{},
-		goneLast: map[backendKey]int{}, touched: map[frontendKey]struct{}{},
+		goneLast: map[backendKey]int{}, touched: map[frontendKey]struct{}{}, stirred: map[backendKey]struct{}{},
 	}
 }
 
 func (l *LB) touch(k frontendKey) { l.touched[k] = struct{}{} }
+
+func (l *LB) touchBackend(b backendKey) { l.stirred[b] = struct{}{} }
 
 func (l *LB) addService(key, value []byte) {
 	e, err := cilium.DecodeService(key, value)
@@ -245,6 +248,7 @@ func (l *LB) addBackend(kind cilium.Kind, key, value []byte) {
 		k := backendKey{kind == cilium.Backends6, b.ID}
 		l.backends[k] = b
 		l.touchUsers(k)
+		l.touchBackend(k)
 	}
 }
 
@@ -258,6 +262,7 @@ func (l *LB) removeBackend(kind cilium.Kind, key []byte, ns int64, seq uint64) {
 	}
 	delete(l.backends, k)
 	l.touchUsers(k)
+	l.touchBackend(k)
 }
 
 func (l *LB) touchUsers(b backendKey) {

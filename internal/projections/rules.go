@@ -17,9 +17,11 @@ type rule struct {
 
 	// One of these. A frontend rule is asked when a frontend, or what its row in services.json is made of, changed
 	// or went (f is nil then); a Service rule when the Service, its slices or frontends changed or went (o is nil
-	// then); a node rule when one of its topics changed.
+	// then); a backend rule when a backend came or went, or what leads to one that is gone changed; a node rule when one of
+	// its topics changed.
 	frontend func(s *State, k frontendKey, f *Frontend) []problem
 	service  func(s *State, n Name, o *eventpb.KubeObject) []problem
+	backend  func(s *State, b backendKey) []problem
 	node     func(s *State) []problem
 	on       []topic
 }
@@ -36,6 +38,7 @@ var rules = []*rule{
 	&staleBackend,
 	&missingBackend,
 	&backendState,
+	&staleConntrack,
 	&agentAndMap,
 	&agentError,
 	&agentPending,
@@ -73,7 +76,7 @@ func (s *State) judges(r *rule) bool {
 // judge asks the rules about what the event that is being folded has touched.
 func (s *State) judge() {
 	s.rememberOwners()
-	fronts, services := s.touchedFrontends(), s.touchedServices()
+	fronts, services, backends := s.touchedFrontends(), s.touchedServices(), s.touchedBackends()
 	for _, r := range rules {
 		if !s.judges(r) {
 			continue
@@ -86,6 +89,10 @@ func (s *State) judge() {
 		case r.service != nil:
 			for _, n := range services {
 				s.book.take(s, r, n.String(), r.service(s, n, s.service(n.Namespace, n.Name)))
+			}
+		case r.backend != nil:
+			for _, b := range backends {
+				s.book.take(s, r, b.String(), r.backend(s, b))
 			}
 		case s.changed(r.on):
 			s.book.take(s, r, "", r.node(s))

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -83,6 +84,36 @@ func (s *State) touchServices() {
 	}
 }
 
+// touchServed touches the backends that conntrack entries lead to and that are gone.
+func (s *State) touchServed() {
+	for _, v6 := range []bool{false, true} {
+		for _, m := range s.conntracks(v6) {
+			for id := range m.served {
+				if b := (backendKey{v6, id}); !s.LB.has(b) {
+					s.LB.touchBackend(b)
+				}
+			}
+		}
+	}
+}
+
+// touchOpen touches what findings last of: it may have gone while its rules did not judge.
+func (s *State) touchOpen() {
+	for k := range s.book.open {
+		switch r := ruleNamed[k.rule]; {
+		case r.frontend != nil:
+			if f, ok := frontendKeyOf(k.scope); ok {
+				s.LB.touch(f)
+			}
+		case r.service != nil:
+			namespace, name, _ := strings.Cut(k.scope, "/")
+			s.touched.services[Name{namespace, name}] = struct{}{}
+		case r.backend != nil:
+			s.LB.touchBackend(backendKeyOf(k.scope))
+		}
+	}
+}
+
 func (s *State) touchNamed(services []Name) {
 	for _, n := range services {
 		s.touched.services[n] = struct{}{}
@@ -146,12 +177,15 @@ func (s *State) settle() {
 	if s.touched.again {
 		s.touchFrontends()
 		s.touchServices()
+		s.touchServed()
+		s.touchOpen()
 		s.touched.again = false
 	}
 	s.touchClaimants()
 	s.noteBare()
 	s.judge()
 	clear(s.LB.touched)
+	clear(s.LB.stirred)
 	clear(s.touched.services)
 }
 
@@ -162,4 +196,8 @@ func (s *State) touchedFrontends() []frontendKey {
 
 func (s *State) touchedServices() []Name {
 	return slices.SortedFunc(maps.Keys(s.touched.services), Name.compare)
+}
+
+func (s *State) touchedBackends() []backendKey {
+	return slices.SortedFunc(maps.Keys(s.LB.stirred), backendKey.compare)
 }

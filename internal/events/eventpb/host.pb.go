@@ -636,8 +636,10 @@ func (x *UsedMap) GetMaxEntries() uint32 {
 // Listeners are the sockets in the node's own network that anyone may send to: TCP and SCTP ones that listen (SCTP: one
 // for each address), and UDP ones that are not connected.
 type Listeners struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sockets       []*Socket              `protobuf:"bytes,1,rep,name=sockets,proto3" json:"sockets,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Sockets []*Socket              `protobuf:"bytes,1,rep,name=sockets,proto3" json:"sockets,omitempty"`
+	// The cookie of the node's network namespace, as that of PodSockets.
+	NetnsCookie   uint64 `protobuf:"varint,2,opt,name=netns_cookie,json=netnsCookie,proto3" json:"netns_cookie,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +681,13 @@ func (x *Listeners) GetSockets() []*Socket {
 	return nil
 }
 
+func (x *Listeners) GetNetnsCookie() uint64 {
+	if x != nil {
+		return x.NetnsCookie
+	}
+	return 0
+}
+
 type PodSockets struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -688,7 +697,9 @@ type PodSockets struct {
 	Gone    bool      `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
 	Sockets []*Socket `protobuf:"bytes,5,rep,name=sockets,proto3" json:"sockets,omitempty"`
 	// How many sockets were left out because the pod has too many; TIME_WAIT ones first.
-	Omitted       uint32 `protobuf:"varint,6,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	Omitted uint32 `protobuf:"varint,6,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	// The cookie of the pod's network namespace, which maps name clients by; 0 where it was not to be had.
+	NetnsCookie   uint64 `protobuf:"varint,7,opt,name=netns_cookie,json=netnsCookie,proto3" json:"netns_cookie,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -761,6 +772,13 @@ func (x *PodSockets) GetSockets() []*Socket {
 func (x *PodSockets) GetOmitted() uint32 {
 	if x != nil {
 		return x.Omitted
+	}
+	return 0
+}
+
+func (x *PodSockets) GetNetnsCookie() uint64 {
+	if x != nil {
+		return x.NetnsCookie
 	}
 	return 0
 }
@@ -1167,9 +1185,10 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
 	"\vmax_entries\x18\x03 \x01(\rR\n" +
-	"maxEntries\"A\n" +
+	"maxEntries\"d\n" +
 	"\tListeners\x124\n" +
-	"\asockets\x18\x01 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\"\xb9\x01\n" +
+	"\asockets\x18\x01 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\x12!\n" +
+	"\fnetns_cookie\x18\x02 \x01(\x04R\vnetnsCookie\"\xdc\x01\n" +
 	"\n" +
 	"PodSockets\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
@@ -1177,7 +1196,8 @@ const file_events_v1_host_proto_rawDesc = "" +
 	"\apod_uid\x18\x03 \x01(\tR\x06podUid\x12\x12\n" +
 	"\x04gone\x18\x04 \x01(\bR\x04gone\x124\n" +
 	"\asockets\x18\x05 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\x12\x18\n" +
-	"\aomitted\x18\x06 \x01(\rR\aomitted\"\x80\x01\n" +
+	"\aomitted\x18\x06 \x01(\rR\aomitted\x12!\n" +
+	"\fnetns_cookie\x18\a \x01(\x04R\vnetnsCookie\"\x80\x01\n" +
 	"\x06Socket\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x14\n" +
 	"\x05local\x18\x02 \x01(\tR\x05local\x12\x16\n" +

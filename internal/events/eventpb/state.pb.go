@@ -503,6 +503,7 @@ type PodSocketsKnown struct {
 	PodUid        string                 `protobuf:"bytes,3,opt,name=pod_uid,json=podUid,proto3" json:"pod_uid,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Sockets       []*Socket              `protobuf:"bytes,5,rep,name=sockets,proto3" json:"sockets,omitempty"`
+	NetnsCookie   uint64                 `protobuf:"varint,6,opt,name=netns_cookie,json=netnsCookie,proto3" json:"netns_cookie,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -570,6 +571,13 @@ func (x *PodSocketsKnown) GetSockets() []*Socket {
 		return x.Sockets
 	}
 	return nil
+}
+
+func (x *PodSocketsKnown) GetNetnsCookie() uint64 {
+	if x != nil {
+		return x.NetnsCookie
+	}
+	return 0
 }
 
 type LogKnown struct {
@@ -1132,13 +1140,14 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"hasPending\x12\x18\n" +
 	"\apending\x18\v \x01(\fR\apending\x12\x14\n" +
 	"\x05since\x18\f \x03(\x12R\x05since\x12\x14\n" +
-	"\x05whole\x18\r \x01(\bR\x05whole\"\xa6\x01\n" +
+	"\x05whole\x18\r \x01(\bR\x05whole\"\xc9\x01\n" +
 	"\x0fPodSocketsKnown\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x17\n" +
 	"\apod_uid\x18\x03 \x01(\tR\x06podUid\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x124\n" +
-	"\asockets\x18\x05 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\"\xa3\x01\n" +
+	"\asockets\x18\x05 \x03(\v2\x1a.tapedeck.events.v1.SocketR\asockets\x12!\n" +
+	"\fnetns_cookie\x18\x06 \x01(\x04R\vnetnsCookie\"\xa3\x01\n" +
 	"\bLogKnown\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x17\n" +

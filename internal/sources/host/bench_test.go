@@ -35,7 +35,7 @@ func BenchmarkLooks(b *testing.B) {
 func BenchmarkSockets(b *testing.B) {
 	b.Run("diagnosis", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := dumpSockets("", anyState); err != nil {
+			if _, err := dumpSockets(anyState); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -157,7 +157,7 @@ func podsFinding(cfg Config) sources.Finding {
 	f := sources.Finding{Thing: "sockets inside pods"}
 	pods, n := podsHere(cfg.Proc), 0
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
-		found, err := podSockets(cfg.Proc, pods[uid].proc.pid)
+		found, _, err := podSockets(cfg.Proc, pods[uid].proc.pid)
 		if err != nil {
 			f.Err = &events.Trouble{Thing: "sockets of the pod with uid " + uid, Cause: err, Mend: "run as root, or with CAP_SYS_ADMIN, CAP_SYS_PTRACE and the node's process namespace"}
 			return f

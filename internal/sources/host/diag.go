@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
@@ -48,15 +50,48 @@ func (r diagRequestUDP) Serialize() []byte {
 	return b
 }
 
-// dumpSockets lists TCP sockets of a network namespace: of the one that the file ns stands for, or of this
-// process's own when ns is empty. The table of the whole machine is walked unless only listeners are asked for.
-func dumpSockets(ns string, states uint32) ([]socket, error) {
-	s, err := diagSocket(ns)
+// dumpSockets lists TCP sockets of this process's own network namespace. The table of the whole machine is walked unless only listeners are asked for.
+func dumpSockets(states uint32) ([]socket, error) {
+	s, err := diagSocket("")
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	return dump(s, getTCP, diagRequest{states}, "tcp")
+}
+
+// podSockets reads the TCP sockets of a process's network, and that network's cookie.
+func podSockets(proc string, pid int) (list []socket, cookie uint64, err error) {
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	s, err := diagSocket(filepath.Join(dir, "ns/net"))
+	if err == nil {
+		defer s.Close()
+		cookie = netnsCookie(s)
+		if list, err = dump(s, getTCP, diagRequest{anyState}, "tcp"); err == nil {
+			return list, cookie, nil
+		}
+	}
+	list, err = procSockets(filepath.Join(dir, "net"), "tcp")
+	return list, cookie, err
+}
+
+// netnsCookie is that of the network namespace a socket is in; 0 where the kernel (before 5.14) does not tell.
+func netnsCookie(s *nl.NetlinkSocket) uint64 {
+	cookie, err := unix.GetsockoptUint64(s.GetFd(), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return 0
+	}
+	return cookie
+}
+
+// ownCookie is that of this process's network namespace.
+func ownCookie() uint64 {
+	s, err := diagSocket("")
+	if err != nil {
+		return 0
+	}
+	defer s.Close()
+	return netnsCookie(s)
 }
 
 // dumpUDP lists UDP sockets of this process's own network namespace.

@@ -385,7 +385,7 @@ func TestSocketDiagnosisAgreesWithProc(t *testing.T) {
 			}
 			defer c.Close()
 		}
-		diag, err := dumpSockets("", anyState)
+		diag, err := dumpSockets(anyState)
 		if err != nil {
 			t.Error(err)
 		}
@@ -400,6 +400,28 @@ func TestSocketDiagnosisAgreesWithProc(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Session affinity names a pod by the cookie that the kernel gives its network namespace.
+func TestNamespacesAreToldWithTheirOwnCookies(t *testing.T) {
+	inNetns(t, func() {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer unix.Close(fd)
+		want, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		if err != nil {
+			t.Error(err)
+		}
+		if _, got, err := podSockets("/proc", unix.Gettid()); got != want || err != nil {
+			t.Errorf("the namespace's cookie is %d (%v), the kernel says %d", got, err, want)
+		}
+	})
+	if got := ownCookie(); got == 0 {
+		t.Error("the node's namespace has no cookie")
+	}
 }
 
 // A socket's own cookie is what socket load balancing writes into its maps.
@@ -425,7 +447,7 @@ func TestSocketsAreToldWithTheirOwnCookies(t *testing.T) {
 				return
 			}
 			defer u.Close()
-			tcp, err := dumpSockets("", anyState)
+			tcp, err := dumpSockets(anyState)
 			if err != nil {
 				t.Error(err)
 			}

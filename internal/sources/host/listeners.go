@@ -23,7 +23,7 @@ func (l *listeners) look(_ context.Context, out *eventpb.HostState) error {
 	if err != nil {
 		return err
 	}
-	now := &eventpb.Listeners{}
+	now := &eventpb.Listeners{NetnsCookie: ownCookie()}
 	now.Sockets, _ = facts(found, math.MaxInt)
 	if l.last == nil || !proto.Equal(now, l.last) {
 		l.last, out.Listeners = now, now
@@ -33,7 +33,7 @@ func (l *listeners) look(_ context.Context, out *eventpb.HostState) error {
 
 func (l *listeners) find() ([]socket, error) {
 	dir := filepath.Join(l.proc, selfNet(l.proc), "net")
-	tcp, err := dumpSockets("", 1<<tcpListen)
+	tcp, err := dumpSockets(1 << tcpListen)
 	if err != nil {
 		if tcp, err = inState(dir, "tcp", tcpListen, err); err != nil {
 			return nil, err

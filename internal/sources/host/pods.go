@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -170,7 +168,7 @@ func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 		return nil
 	}
 	start := time.Now()
-	found, err := podSockets(p.cfg.Proc, one.proc.pid)
+	found, cookie, err := podSockets(p.cfg.Proc, one.proc.pid)
 	p.pay(one, time.Since(start))
 	if !one.proc.alive(p.cfg.Proc) { // it ended meanwhile, or these are another's
 		p.lose(one, now)
@@ -185,7 +183,7 @@ func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 	one.next = now.Add(time.Duration(len(found)) * readPerSocket)
 	s := one.fact()
 	kept, omitted := facts(found, maxSockets)
-	s.Sockets, s.Omitted = kept, uint32(omitted)
+	s.Sockets, s.Omitted, s.NetnsCookie = kept, uint32(omitted), cookie
 	if one.last != nil && proto.Equal(s, one.last) {
 		return nil
 	}
@@ -200,14 +198,4 @@ func (one *pod) end() *eventpb.PodSockets {
 	s := one.fact()
 	s.Gone = true
 	return s
-}
-
-// podSockets reads the TCP sockets of a process's network.
-func podSockets(proc string, pid int) ([]socket, error) {
-	dir := filepath.Join(proc, strconv.Itoa(pid))
-	found, err := dumpSockets(filepath.Join(dir, "ns/net"), anyState)
-	if err == nil {
-		return found, nil
-	}
-	return procSockets(filepath.Join(dir, "net"), "tcp")
 }
