@@ -66,7 +66,7 @@ func diffStates(a, b *State) string {
 	return cmp.Diff(a, b, protocmp.Transform(), cmp.Exporter(func(t reflectType) bool { return true }),
 		cmpopts.IgnoreFields(Map{}, "near"), // found again when it is asked for
 		// What changed last: all of it, for a State that was decoded.
-		cmpopts.IgnoreFields(State{}, "touched"), cmpopts.IgnoreFields(Frontend{}, "rev"), cmpopts.IgnoreFields(LB{}, "touched", "order", "goneLast", "forgotten"),
+		cmpopts.IgnoreFields(State{}, "touched"), cmpopts.IgnoreFields(Frontend{}, "rev"), cmpopts.IgnoreFields(LB{}, "touched", "stirred", "order", "goneLast", "forgotten"),
 		cmp.Comparer(func(x, y netip.AddrPort) bool { return x == y }))
 }
 
