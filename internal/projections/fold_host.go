@@ -19,6 +19,7 @@ type Host struct {
 
 type podSockets struct {
 	uid     string
+	netns   uint64 // the cookie of its network namespace
 	sockets []*eventpb.Socket
 	epoch   uint64
 }
@@ -60,7 +61,7 @@ func (h *Host) apply(epoch uint64, b *eventpb.HostState) {
 		key := Name{p.Namespace, p.Pod}
 		switch have := h.PodSockets[key]; {
 		case !p.Gone:
-			h.PodSockets[key] = &podSockets{p.PodUid, p.Sockets, epoch}
+			h.PodSockets[key] = &podSockets{p.PodUid, p.NetnsCookie, p.Sockets, epoch}
 		case have != nil && have.uid == p.PodUid:
 			// A pod of the same name may have come already.
 			delete(h.PodSockets, key)

@@ -133,7 +133,7 @@ func (h *Host) podSockets() []*eventpb.PodSocketsKnown {
 	var list []*eventpb.PodSocketsKnown
 	for _, pod := range slices.SortedFunc(maps.Keys(h.PodSockets), Name.compare) {
 		p := h.PodSockets[pod]
-		list = append(list, &eventpb.PodSocketsKnown{Namespace: pod.Namespace, Pod: pod.Name, PodUid: p.uid, Epoch: p.epoch, Sockets: p.sockets})
+		list = append(list, &eventpb.PodSocketsKnown{Namespace: pod.Namespace, Pod: pod.Name, PodUid: p.uid, NetnsCookie: p.netns, Epoch: p.epoch, Sockets: p.sockets})
 	}
 	return list
 }

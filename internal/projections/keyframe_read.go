@@ -41,7 +41,7 @@ func UnmarshalState(b []byte) (*State, error) {
 		s.Host.apply(0, m.Host)
 	}
 	for _, p := range m.PodSockets {
-		s.Host.PodSockets[Name{p.Namespace, p.Pod}] = &podSockets{p.PodUid, p.Sockets, p.Epoch}
+		s.Host.PodSockets[Name{p.Namespace, p.Pod}] = &podSockets{p.PodUid, p.NetnsCookie, p.Sockets, p.Epoch}
 	}
 	for _, l := range m.Logs {
 		s.Logs[Name{l.Namespace, l.Pod}] = &Log{PodUID: l.PodUid, ContainerID: l.ContainerId, LastNs: l.LastNs, Peer: l.Peer}

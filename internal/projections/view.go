@@ -33,6 +33,7 @@ var Views = []View{
 	{File: "ghost.json", Step: 7, Render: ghostView},
 	{File: "report.txt", Step: 8, Render: reportView},
 	{File: "services.json", Render: servicesView, On: []topic{topicServices, topicSources}},
+	{File: "connections.json", Render: connectionsView, On: []topic{topicConnections, topicServices, topicSockets, topicMaps, topicAgent, topicHost, topicKube, topicSources}},
 	{File: "endpoints.json", Render: endpointsView, On: []topic{topicMaps, topicAgent, topicHost, topicKube, topicSources}},
 	{File: "findings.json", Render: findingsView, On: []topic{topicFindings}},
 }
