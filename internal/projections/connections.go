@@ -99,8 +99,12 @@ func (c *connections) takePackets(m *Map, v6 bool) {
 
 // uses says that a slot of the frontends of an id has the backend.
 func (c *connections) uses(id revNAT, backend uint32) bool {
-	users := c.s.LB.users[backendKey{id.v6, backend}]
-	return slices.ContainsFunc(c.front(id).keys, func(k frontendKey) bool { return users[k] > 0 })
+	for k := range c.s.LB.users[backendKey{id.v6, backend}] { // few, while an id may have many slots
+		if f := c.s.LB.frontends[k]; f.Head && f.ID == id.id {
+			return true
+		}
+	}
+	return false
 }
 
 // takeSockets finds the translation that each pod's socket was connected with, by its cookie and the address it has now.

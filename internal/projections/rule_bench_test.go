@@ -82,3 +82,21 @@ func BenchmarkJudgeSlice(b *testing.B) {
 		b.Errorf("%d findings", len(s.book.open))
 	}
 }
+
+// BenchmarkConnectionsFile renders connections.json of 150,000 conntrack entries to Services, each of another client.
+func BenchmarkConnectionsFile(b *testing.B) {
+	s := city(1000, 5)
+	d := ctDelta(true)
+	for i := range 150_000 {
+		service := i % 1000
+		client, front := fmt.Sprintf("172.%d.%d.%d:5000", 16+i/62500, i/250%250, i%250), fmt.Sprintf("10.43.%d.%d:80", service/250, service%250)
+		d.Upserts = append(d.Upserts, svcEntry(client, front, 7, ctLive, uint32(service*5+i%5+1))...)
+	}
+	apply(s, "bpfmap", &eventpb.MapDeltas{Maps: []*eventpb.MapDelta{d}})
+	for b.Loop() {
+		connectionsView(s, &waits{s: s})
+	}
+	if c := s.connections(); len(c.kept) != maxConnections || c.omitted != 150_000-maxConnections {
+		b.Errorf("%d listed, %d left out", len(c.kept), c.omitted)
+	}
+}
