@@ -157,14 +157,21 @@ func (f CTFlags) String() string {
 	return strings.Join(set, " ")
 }
 
-// CTService reads of an entry of direction SVC which backend was chosen for the connection, and whether it is closing;
-// false for other entries. It is for going through many.
-func CTService(key, value []byte) (backend uint32, closing, ok bool) {
+// CTKeyService says that a key is of direction SVC. Like CTServiceBackend it is for going through many.
+func CTKeyService(key string) bool {
 	n := len(key)
-	if n != 14 && n != 38 || len(value) != 56 || key[n-1]&tupleService == 0 || key[n-1]&tupleRelated != 0 {
-		return 0, false, false
+	return (n == 14 || n == 38) && key[n-1]&(tupleService|tupleRelated) == tupleService
+}
+
+// CTServiceBackend reads of the value of an entry of direction SVC which backend was chosen for the connection, and
+// whether that is closing; zeros of another size.
+func CTServiceBackend(value string) (backend uint32, closing bool) {
+	if len(value) != 56 {
+		return 0, false
 	}
-	return uint32(le64(value[8:])), CTFlags(le16(value[36:]))&(CTRxClosing|CTTxClosing) != 0, true
+	b := [4]byte{value[8], value[9], value[10], value[11]}
+	f := [2]byte{value[36], value[37]}
+	return le32(b[:]), CTFlags(le16(f[:]))&(CTRxClosing|CTTxClosing) != 0
 }
 
 // CTKeyOut is the key of a pod's connection in direction OUT.

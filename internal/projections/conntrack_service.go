@@ -13,36 +13,39 @@ import (
 type byBackend map[uint32]map[string]struct{}
 
 // serve takes an entry in, or out.
-func (s *State) serve(m *Map, key []byte, value Value, in bool) {
-	id, _, ok := cilium.CTService(key, []byte(value.Bytes))
-	if !ok {
+func (s *State) serve(m *Map, key, value string, in bool) {
+	if !cilium.CTKeyService(key) {
 		return
 	}
+	id, _ := cilium.CTServiceBackend(value)
 	b := backendKey{m.Kind == cilium.CT6TCP || m.Kind == cilium.CT6Any, id}
 	if !s.LB.has(b) {
 		s.LB.touchBackend(b)
 	}
 	switch of := m.served[id]; {
 	case !in:
-		if delete(of, string(key)); len(of) == 0 {
+		if delete(of, key); len(of) == 0 {
 			delete(m.served, id)
 		}
 	case of != nil:
-		of[string(key)] = struct{}{}
+		of[key] = struct{}{}
 	default:
 		if m.served == nil {
 			m.served = byBackend{}
 		}
-		m.served[id] = map[string]struct{}{string(key): {}}
+		m.served[id] = map[string]struct{}{key: {}}
 	}
 }
 
 // serveAnew takes an entry in that may have led elsewhere.
-func (s *State) serveAnew(m *Map, key, value []byte) {
-	if old, ok := m.Entries[string(key)]; ok {
-		s.serve(m, key, old, false)
+func (s *State) serveAnew(m *Map, key, value string) {
+	if !cilium.CTKeyService(key) {
+		return
 	}
-	s.serve(m, key, Value{Bytes: string(value)}, true)
+	if old, ok := m.Entries[key]; ok {
+		s.serve(m, key, old.Bytes, false)
+	}
+	s.serve(m, key, value, true)
 }
 
 // conntracks are the conntrack maps of a family that were read, TCP first.

@@ -161,7 +161,7 @@ func (s *State) added(m *Map, key, value []byte) {
 		s.LB.rangeEntry(m.Kind, key, true)
 	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
 		m.near.added(string(key))
-		s.serveAnew(m, key, value)
+		s.serveAnew(m, string(key), string(value))
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *State) removed(m *Map, key []byte) {
 		s.LB.rangeEntry(m.Kind, key, false)
 	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
 		m.near.removed(string(key))
-		s.serve(m, key, m.Entries[string(key)], false)
+		s.serve(m, string(key), m.Entries[string(key)].Bytes, false)
 	}
 }
 

@@ -127,8 +127,11 @@ func (s *State) restoreMap(known *eventpb.MapKnown) error {
 	}
 	s.Maps[m.Name] = m
 	switch m.Kind {
-	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6, cilium.SourceRange4, cilium.SourceRange6,
-		cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
+	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
+		for k, v := range m.Entries {
+			s.serve(m, k, v.Bytes, true)
+		}
+	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6, cilium.SourceRange4, cilium.SourceRange6:
 		for k, v := range m.Entries {
 			s.added(m, []byte(k), []byte(v.Bytes))
 		}

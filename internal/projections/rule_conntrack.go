@@ -20,7 +20,7 @@ var staleConntrack = rule{
 		for _, m := range s.conntracks(b.v6) {
 			for key := range m.served[b.id] {
 				v := m.Entries[key]
-				if _, closing, _ := cilium.CTService([]byte(key), []byte(v.Bytes)); closing {
+				if _, closing := cilium.CTServiceBackend(v.Bytes); closing {
 					continue
 				}
 				if n++; n == 1 || v.SinceNs < first {

@@ -46,6 +46,7 @@ func TestLab(t *testing.T) {
 		l.equals(name)
 	}
 	l.complete()
+	l.connections()
 
 	t.Run("backend deleted", func(t *testing.T) { l.with(t).backendDeleted() })
 	t.Run("holder made again", func(t *testing.T) { l.with(t).holderMadeAgain() })
