@@ -10,7 +10,7 @@ import (
 
 // staleConntrack: what the datapath once sent to a backend that is gone it still looks for there.
 var staleConntrack = rule{
-	name: "stale-conntrack", level: levelWarning, hold: apiHold, needs: []string{"bpfmap"},
+	name: "stale-conntrack", level: LevelWarning, hold: apiHold, needs: []string{"bpfmap"},
 	means: "the connection has lost its backend: with its next packet Cilium chooses another one, which answers a TCP connection it does not know with a reset, so the client must connect anew; the entry goes when it expires",
 	backend: func(s *State, b backendKey) []problem {
 		if s.LB.has(b) || b.id == 0 {
