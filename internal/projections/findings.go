@@ -148,10 +148,13 @@ func (f *Finding) note(seqs ...uint64) {
 	f.Events = slices.Compact(f.Events)
 }
 
-// NextDue is when the next finding will have lasted long enough, in Unix nanoseconds; false while there is none that
-// could.
+// NextDue is when the next finding will have lasted long enough, or ends if nothing more happens, in Unix nanoseconds; false
+// while there is none that could.
 func (s *State) NextDue() (int64, bool) {
 	due := int64(math.MaxInt64)
+	if at, ok := s.dropsDue(); ok {
+		due = at
+	}
 	for k := range s.book.pending {
 		if r := ruleNamed[k.rule]; s.judges(r) {
 			due = min(due, s.book.open[k].SinceNs+int64(r.hold))

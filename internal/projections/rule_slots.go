@@ -26,7 +26,7 @@ var slotWithoutBackend = rule{
 			}
 			p := problem{subject: fmt.Sprintf("%s (%d)", k, slot), text: fmt.Sprintf("slot %d of %s names backend %d, which is not in the backends map", slot, k, id)}
 			if g, ok := s.LB.goneBackend(b); ok {
-				p.text += fmt.Sprintf("; it was %s and went at %s", g.Address, *stamp(g.GoneNs))
+				p.text += fmt.Sprintf("; it was %s and went at %s", g.Address, timeText(g.GoneNs))
 				p.events = []uint64{g.Seq}
 			}
 			found = append(found, p)

@@ -50,6 +50,8 @@ var rules = []*rule{
 	&familyWithoutBackends,
 	&portWithoutEndpoints,
 	&endpointUnpaired,
+	&packetsDropped,
+	&packetsRefused,
 }
 
 // RuleNames are the names of all rules.
