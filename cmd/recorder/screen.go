@@ -50,12 +50,12 @@ type sessionJSON struct {
 	}
 }
 
-func (s *screen) show(files []projections.File, _ *projections.State) {
+func (s *screen) show(files []projections.File, st *projections.State) {
 	var v sessionJSON
 	if json.Unmarshal(files[len(files)-1].Data, &v) != nil {
 		return
 	}
-	text := cut(s.draw(v), s.width())
+	text := cut(s.draw(v)+s.findings(st.Findings()), s.width())
 	if text == s.last {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *screen) draw(v sessionJSON) string {
 	fmt.Fprintf(&b, "recording node %s, session %s\nfiles in %s (Ctrl-C stops)\n\n", term.Printable(v.Node), s.session, s.out)
 	for _, f := range v.Files {
 		mark := map[string]string{"complete": "✔", "stale": "!", "waiting": "…", "absent": "·"}[f.Status]
-		fmt.Fprintf(&b, "  %s step %d  %-14s %s\n", mark, f.Step, f.File, fileText(f.Status, f.WaitsFor))
+		fmt.Fprintf(&b, "  %s %-8s%-14s %s\n", mark, stepText(f.Step), f.File, fileText(f.Status, f.WaitsFor))
 	}
 	b.WriteString("\n  sources ")
 	for _, src := range v.Sources {
@@ -132,6 +132,14 @@ func wrap(text string, width int) string {
 		line += word
 	}
 	return b.String() + line + "\n"
+}
+
+// stepText is empty for files that no step of the lab asks for.
+func stepText(step int) string {
+	if step == 0 {
+		return ""
+	}
+	return fmt.Sprintf("step %d", step)
 }
 
 func fileText(status string, waits []string) string {

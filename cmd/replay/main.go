@@ -24,7 +24,7 @@ func Main() int {
 	root.AddCommand(infoCommand(), rebuildCommand(), reportCommand())
 	root.AddCommand(stateCommand(), diffCommand(), explainCommand(), playCommand())
 	root.AddCommand(eventsCommand(), verifyCommand(), exportCommand())
-	root.AddCommand(timelineCommand())
+	root.AddCommand(timelineCommand(), findingsCommand())
 	return cli.Main(root)
 }
 

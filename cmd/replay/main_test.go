@@ -35,7 +35,7 @@ func TestStories(t *testing.T) {
 		Condition: func(name string) (bool, error) {
 			return name == "hubble" && os.Getenv("TAPEDECK_HUBBLE") != "", nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cutoff": cutOff, "flipbit": flipBit},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cutoff": cutOff, "flipbit": flipBit, "faulty": faulty},
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
@@ -24,6 +25,9 @@ type Finding struct {
 
 // Means tells what it means for connections, and what to do.
 func (f *Finding) Means() string { return meaning[f.Rule] }
+
+// Lasts says that it has not ended.
+func (f *Finding) Lasts() bool { return f.EndedNs == 0 }
 
 // Level is error where connections fail or may fail, warning elsewhere.
 func (f *Finding) Level() string { return levels[f.Rule] }
@@ -144,10 +148,13 @@ func (f *Finding) note(seqs ...uint64) {
 	f.Events = slices.Compact(f.Events)
 }
 
-// NextDue is when the next finding will have lasted long enough, in Unix nanoseconds; false while there is none that
-// could.
+// NextDue is when the next finding will have lasted long enough, or ends if nothing more happens, in Unix nanoseconds; false
+// while there is none that could.
 func (s *State) NextDue() (int64, bool) {
 	due := int64(math.MaxInt64)
+	if at, ok := s.dropsDue(); ok {
+		due = at
+	}
 	for k := range s.book.pending {
 		if r := ruleNamed[k.rule]; s.judges(r) {
 			due = min(due, s.book.open[k].SinceNs+int64(r.hold))
@@ -166,6 +173,20 @@ func (s *State) Findings() []*Finding {
 	}
 	slices.SortFunc(list, func(a, b *Finding) int { return cmp.Or(cmp.Compare(a.FoundNs, b.FoundNs), a.compare(b)) })
 	return append(list, s.book.ended...)
+}
+
+// News are the findings that were found, or that ended, with the last event that was folded.
+func (s *State) News() []*Finding {
+	if !s.changed([]topic{topicFindings}) {
+		return nil
+	}
+	return slices.DeleteFunc(s.Findings(), func(f *Finding) bool { return f.Events[len(f.Events)-1] != s.Seq })
+}
+
+// Names says that a finding's subject or text has a word, an address or a name in it, whole.
+func (f *Finding) Names(text string) bool {
+	dash := strings.NewReplacer("-", "0") // it goes on a name, and ends no number
+	return hasWhole(dash.Replace(f.Subject), dash.Replace(text)) || hasWhole(dash.Replace(f.Text), dash.Replace(text))
 }
 
 func (f *Finding) compare(o *Finding) int {

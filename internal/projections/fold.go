@@ -33,7 +33,7 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 	case *eventpb.Event_Kube:
 		s.applyKube(b.Kube)
 	case *eventpb.Event_Flows:
-		s.Flows += uint64(len(b.Flows.Flows))
+		s.applyFlows(b.Flows)
 	case *eventpb.Event_AgentEvents:
 		// Kept for replay; no file shows them.
 	case *eventpb.Event_Maps:

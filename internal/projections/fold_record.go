@@ -3,6 +3,7 @@ package projections
 import (
 	"fmt"
 
+	flowpb "github.com/cilium/cilium/api/v1/flow"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -13,17 +14,17 @@ func (s *State) ApplyRecord(seq uint64, data []byte) error {
 	if seq <= s.Seq {
 		return nil
 	}
-	e, flows, err := decodeForFold(data)
+	e, counted, err := decodeForFold(data)
 	if err != nil {
 		return fmt.Errorf("decode event at seq %d: %w", seq, err)
 	}
 	s.Apply(seq, e)
-	s.Flows += flows
+	s.Flows += counted
 	return nil
 }
 
-// FoldCost tells how much work it is to fold a stored event, as the bytes of flows that take as long: those are only
-// counted.
+// FoldCost tells how much work it is to fold a stored event, as the bytes of flows that take as long: those are hardly
+// more than counted.
 func FoldCost(data []byte) int {
 	switch _, num, _ := cutBody(data); num {
 	case bodyFlows, bodyAgentEvent:
@@ -36,16 +37,17 @@ func FoldCost(data []byte) int {
 // otherCost is measured: a byte of a map's change costs about that many bytes of flows.
 const otherCost = 3
 
-// The numbers of Event's bodies, and of the flows in Flows.
+// The numbers of Event's bodies, and of what the fold reads of Flows.
 const (
 	firstBody      = 16
 	bodyFlows      = 21
 	bodyAgentEvent = 22
-	fieldFlow      = 3
+	fieldFlow      = 3 // of Flows
+	fieldHubble    = 3 // of Flow: Hubble's message
+	fieldVerdict   = 2 // of that
 )
 
-// Decode decodes an event less its flows or agent events, if it is a batch of those: it then has the body of an empty
-// batch of agent events.
+// Decode decodes an event; of a batch of flows it has only the dropped ones, and of one of agent events none.
 func Decode(data []byte) (*eventpb.Event, error) {
 	e, _, err := decodeForFold(data)
 	return e, err
@@ -57,16 +59,18 @@ func FromHubble(data []byte) bool {
 	return num == bodyFlows || num == bodyAgentEvent
 }
 
-// decodeForFold decodes an event less what the fold only counts: a batch of flows comes without its flows, as an
-// empty one of agent events, and beside it how many they are. Most of a tape is flows, and to decode them would take
-// most of the time.
-func decodeForFold(data []byte) (e *eventpb.Event, flows uint64, err error) {
+// decodeForFold decodes an event; of a batch of flows or agent events only what the fold reads, and beside it how many
+// flows are left out. Most of a tape is flows, and to decode them would take most of the time.
+func decodeForFold(data []byte) (e *eventpb.Event, leftOut uint64, err error) {
 	e = &eventpb.Event{}
 	envelope, num, body := cutBody(data)
 	if num == bodyFlows || num == bodyAgentEvent {
-		n, ok := countFlows(body, num)
+		dropped, n, ok := pickFlows(body, num)
 		if ok && proto.Unmarshal(envelope, e) == nil {
 			e.Body = &eventpb.Event_AgentEvents{}
+			if num == bodyFlows {
+				e.Body = &eventpb.Event_Flows{Flows: &eventpb.Flows{Flows: dropped}}
+			}
 			return e, n, nil
 		}
 	}
@@ -98,19 +102,77 @@ func cutBody(data []byte) (envelope []byte, num protowire.Number, body []byte) {
 	return nil, 0, nil
 }
 
-func countFlows(body []byte, of protowire.Number) (n uint64, ok bool) {
+// pickFlows returns the dropped flows of a batch, and how many others there are.
+func pickFlows(body []byte, of protowire.Number) (dropped []*eventpb.Flow, others uint64, ok bool) {
 	if of != bodyFlows {
-		return 0, true
+		return nil, 0, true
 	}
 	for len(body) > 0 {
-		num, _, k := protowire.ConsumeField(body)
+		num, typ, k := protowire.ConsumeTag(body)
 		if k < 0 {
-			return 0, false
+			return nil, 0, false
 		}
-		if num == fieldFlow {
-			n++
+		if num != fieldFlow || typ != protowire.BytesType {
+			if body = skipValue(body[k:], num, typ); body == nil {
+				return nil, 0, false
+			}
+			continue
 		}
-		body = body[k:]
+		flow, n := protowire.ConsumeBytes(body[k:])
+		if n < 0 {
+			return nil, 0, false
+		}
+		body = body[k+n:]
+		if !isDropped(fieldOf(flow, fieldHubble)) {
+			others++
+			continue
+		}
+		f := &eventpb.Flow{}
+		if proto.Unmarshal(flow, f) != nil {
+			return nil, 0, false
+		}
+		dropped = append(dropped, f)
 	}
-	return n, true
+	return dropped, others, true
+}
+
+// fieldOf finds a field of bytes in a message; nil where it is not, or the message is none.
+func fieldOf(message []byte, field protowire.Number) []byte {
+	for len(message) > 0 {
+		num, typ, k := protowire.ConsumeTag(message)
+		if k < 0 {
+			return nil
+		}
+		if num == field && typ == protowire.BytesType {
+			v, _ := protowire.ConsumeBytes(message[k:])
+			return v
+		}
+		message = skipValue(message[k:], num, typ)
+	}
+	return nil
+}
+
+// skipValue is what follows a field's value; nil after bytes that are none.
+func skipValue(b []byte, num protowire.Number, typ protowire.Type) []byte {
+	n := protowire.ConsumeFieldValue(num, typ, b)
+	if n < 0 {
+		return nil
+	}
+	return b[n:]
+}
+
+// isDropped reads the verdict of Hubble's flow, which stands first in one as it is recorded.
+func isDropped(flow []byte) bool {
+	for len(flow) > 0 {
+		num, typ, k := protowire.ConsumeTag(flow)
+		if k < 0 || num > fieldVerdict {
+			return false
+		}
+		if num == fieldVerdict && typ == protowire.VarintType {
+			v, _ := protowire.ConsumeVarint(flow[k:])
+			return v == uint64(flowpb.Verdict_DROPPED)
+		}
+		flow = skipValue(flow[k:], num, typ)
+	}
+	return false
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 
+	flowpb "github.com/cilium/cilium/api/v1/flow"
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/proto"
@@ -40,7 +41,7 @@ func (g generator) event(profile string) *eventpb.Event {
 	case 5, 6:
 		body = &eventpb.Flows{NodeName: "n1", Flows: make([]*eventpb.Flow, g.IntN(4))}
 		for i := range body.(*eventpb.Flows).Flows {
-			body.(*eventpb.Flows).Flows[i] = &eventpb.Flow{TimeNs: g.Int64N(9), Flow: []byte("f")}
+			body.(*eventpb.Flows).Flows[i] = &eventpb.Flow{TimeNs: g.Int64N(9), Flow: g.flow()}
 		}
 	case 7:
 		body = &eventpb.AgentEvents{Events: []*eventpb.AgentEvent{{TimeNs: 1}}}
@@ -61,6 +62,13 @@ func (g generator) event(profile string) *eventpb.Event {
 	e := events.New(body)
 	e.Source = source
 	return e
+}
+
+func (g generator) flow() []byte {
+	return hubbleFlow(g.address()+":40000", g.address()+g.of(":80", ":8080", ":30080"), func(f *flowpb.Flow) {
+		f.Verdict = flowpb.Verdict(g.IntN(4))
+		f.DropReasonDesc = flowpb.DropReason(150 + g.IntN(3))
+	})
 }
 
 func (g generator) kube() *eventpb.KubeObjects {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 
+	flowpb "github.com/cilium/cilium/api/v1/flow"
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/proto"
@@ -63,6 +64,12 @@ func UnmarshalState(b []byte) (*State, error) {
 	}
 	s.book = bookFrom(m.Findings, m.FindingsDropped)
 	if err := s.restoreLB(m); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	for _, d := range m.Drops {
+		s.drops[dropKey{d.Path, flowpb.DropReason(d.Reason)}] = &drops{d.Count, d.FirstNs, d.LastNs, d.From, d.To, d.Also}
+	}
+	if s.left, err = leftFrom(m.LeftSlots); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
 	s.noteBare()

@@ -13,6 +13,7 @@ import (
 type LB struct {
 	frontends map[frontendKey]*Frontend
 	backends  map[backendKey]cilium.Backend
+	byAddress map[l4][]backendKey                 // the backends by address and protocol, ascending
 	users     map[backendKey]map[frontendKey]int  // in how many slots of each frontend a backend is
 	ports     map[uint16]map[frontendKey]struct{} // frontends of types NodePort and HostPort
 	ids       map[revNAT]map[frontendKey]struct{} // frontends by rev-NAT id
@@ -24,6 +25,7 @@ type LB struct {
 	forgotten int                      // how many of gone were dropped
 	touched   map[frontendKey]struct{} // by the event that is being folded
 	stirred   map[backendKey]struct{}  // by that event: came, went, or is gone and what leads to it changed
+	vacated   []vacated                // by that event
 }
 
 // revNAT is a rev-NAT id, which each family has its own of.
@@ -100,7 +102,7 @@ const maxGone = 4096
 func newLB() LB {
 	return LB{
 		frontends: map[frontendKey]*Frontend{}, backends: map[backendKey]cilium.Backend{},
-		users: map[backendKey]map[frontendKey]int{}, ports: map[uint16]map[frontendKey]struct{}{},
+		byAddress: map[l4][]backendKey{}, users: map[backendKey]map[frontendKey]int{}, ports: map[uint16]map[frontendKey]struct{}{},
 		ids: map[revNAT]map[frontendKey]struct{}{}, ranges: map[revNAT]map[netip.Prefix]struct{}{},
 		goneLast: map[backendKey]int{}, touched: map[frontendKey]struct{}{}, stirred: map[backendKey]struct{}{},
 	}
@@ -177,6 +179,9 @@ func (l *LB) unuse(k frontendKey, f *Frontend, slot uint16) {
 	b := backendKey{k.v6(), id}
 	if l.users[b][k]--; l.users[b][k] == 0 {
 		delete(l.users[b], k)
+		if at, ok := l.lastAddress(b); ok {
+			l.vacated = append(l.vacated, vacated{k, b, at})
+		}
 	}
 	if len(l.users[b]) == 0 {
 		delete(l.users, b)
@@ -246,7 +251,9 @@ func (l *LB) ordered() []frontendKey {
 func (l *LB) addBackend(kind cilium.Kind, key, value []byte) {
 	if b, err := cilium.DecodeBackend(key, value); err == nil {
 		k := backendKey{kind == cilium.Backends6, b.ID}
+		l.unaddress(k)
 		l.backends[k] = b
+		l.address(l4{b.Address, b.Proto}, k)
 		l.touchUsers(k)
 		l.touchBackend(k)
 	}
@@ -257,12 +264,38 @@ func (l *LB) removeBackend(kind cilium.Kind, key []byte, ns int64, seq uint64) {
 		return
 	}
 	k := backendKey{kind == cilium.Backends6, binary.NativeEndian.Uint32(key)}
+	l.unaddress(k)
 	if b, ok := l.backends[k]; ok {
 		l.remember(GoneBackend{k.v6, b.ID, b.Address, b.Proto, ns, seq})
 	}
 	delete(l.backends, k)
 	l.touchUsers(k)
 	l.touchBackend(k)
+}
+
+func (l *LB) address(at l4, k backendKey) {
+	if i, found := slices.BinarySearchFunc(l.byAddress[at], k, backendKey.compare); !found {
+		l.byAddress[at] = slices.Insert(l.byAddress[at], i, k)
+	}
+}
+
+func (l *LB) unaddress(k backendKey) {
+	b := l.backends[k]
+	at := l4{b.Address, b.Proto}
+	if i, found := slices.BinarySearchFunc(l.byAddress[at], k, backendKey.compare); found {
+		if l.byAddress[at] = slices.Delete(l.byAddress[at], i, i+1); len(l.byAddress[at]) == 0 {
+			delete(l.byAddress, at)
+		}
+	}
+}
+
+// lastAddress is where a backend is, or was before it went.
+func (l *LB) lastAddress(k backendKey) (l4, bool) {
+	if b, ok := l.backends[k]; ok {
+		return l4{b.Address, b.Proto}, true
+	}
+	g, ok := l.goneBackend(k)
+	return l4{g.Address, g.Proto}, ok
 }
 
 func (l *LB) touchUsers(b backendKey) {

@@ -9,7 +9,7 @@ import (
 // agentAndMap: the agent says that it has written the map, and the map has other backends. What the API has otherwise too is told
 // by the rules about backends.
 var agentAndMap = rule{
-	name: "agent-and-map", level: levelError, hold: apiHold, needs: []string{"bpfmap", "agent"},
+	name: "agent-and-map", level: LevelError, hold: apiHold, needs: []string{"bpfmap", "agent"},
 	means: "connections go by the map, not by what the agent lists; restart the agent, which then writes the map anew",
 	frontend: func(s *State, k frontendKey, f *Frontend) (found []problem) {
 		if f == nil || !f.Head || !s.agentKnown() {
@@ -61,7 +61,7 @@ func (s *State) toldByAPI(k frontendKey, f *Frontend) func(at l4, held bool) boo
 
 // agentError: the agent cannot write the map.
 var agentError = rule{
-	name: "agent-error", level: levelError, hold: 2 * time.Second, needs: []string{"agent"},
+	name: "agent-error", level: LevelError, hold: 2 * time.Second, needs: []string{"agent"},
 	means: "the map stays as it was, and connections go by that; a map that is full (argument list too long) needs a larger --bpf-lb-map-max",
 	frontend: func(s *State, k frontendKey, _ *Frontend) []problem {
 		row, ok := s.joins.agent[k]
@@ -74,7 +74,7 @@ var agentError = rule{
 
 // agentPending: the agent has a change and does not write it.
 var agentPending = rule{
-	name: "agent-pending", level: levelWarning, hold: 15 * time.Second, needs: []string{"agent"},
+	name: "agent-pending", level: LevelWarning, hold: 15 * time.Second, needs: []string{"agent"},
 	means: "the map stays as it was, and connections go by that; the agent is overloaded or stuck: see `cilium-dbg status --verbose`",
 	frontend: func(s *State, k frontendKey, _ *Frontend) []problem {
 		row, ok := s.joins.agent[k]

@@ -11,7 +11,7 @@ const apiHold = 5 * time.Second
 
 // staleBackend: a backend stays in the map that the API does not have, or has as not ready.
 var staleBackend = rule{
-	name: "stale-backend", level: levelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
+	name: "stale-backend", level: LevelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
 	means: "new connections go to an address where nobody answers, or somebody else does; see the agent's log and `cilium-dbg statedb frontends`, and restart the agent if it does not mend it by itself",
 	frontend: func(s *State, k frontendKey, f *Frontend) (found []problem) {
 		if f == nil || !f.Head {
@@ -44,7 +44,7 @@ var staleBackend = rule{
 
 // missingBackend: the API has a backend ready that the map does not have.
 var missingBackend = rule{
-	name: "missing-backend", level: levelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
+	name: "missing-backend", level: LevelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
 	means: "the backend gets no connections, and where it is the only one clients are refused; see the agent's log and `cilium-dbg statedb frontends`",
 	frontend: func(s *State, k frontendKey, f *Frontend) (found []problem) {
 		if f == nil || !f.Head {
@@ -83,7 +83,7 @@ func elsewhere(want []wish, at l4) string {
 
 // backendState: agent, API and map have a backend and disagree about whether it takes connections.
 var backendState = rule{
-	name: "backend-state", level: levelError, hold: apiHold, needs: []string{"bpfmap"},
+	name: "backend-state", level: LevelError, hold: apiHold, needs: []string{"bpfmap"},
 	means: "a backend that could take new connections gets none, or one that cannot gets some; restart the agent if it does not mend it by itself",
 	frontend: func(s *State, k frontendKey, f *Frontend) (found []problem) {
 		if f == nil || !f.Head || len(f.Slots) == 0 {

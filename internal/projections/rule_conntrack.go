@@ -10,7 +10,7 @@ import (
 
 // staleConntrack: what the datapath once sent to a backend that is gone it still looks for there.
 var staleConntrack = rule{
-	name: "stale-conntrack", level: levelWarning, hold: apiHold, needs: []string{"bpfmap"},
+	name: "stale-conntrack", level: LevelWarning, hold: apiHold, needs: []string{"bpfmap"},
 	means: "the connection has lost its backend: with its next packet Cilium chooses another one, which answers a TCP connection it does not know with a reset, so the client must connect anew; the entry goes when it expires",
 	backend: func(s *State, b backendKey) []problem {
 		if s.LB.has(b) || b.id == 0 {
@@ -38,7 +38,7 @@ var staleConntrack = rule{
 		p := problem{subject: "backend " + b.String()}
 		p.text = fmt.Sprintf("%s to %s for backend %d, which is not in the backends map", entriesText(n, first, last), namesText(fronts), b.id)
 		if g, ok := s.LB.goneBackend(b); ok {
-			p.text += fmt.Sprintf("; it was %s/%s and went at %s", g.Address, g.Proto, *stamp(g.GoneNs))
+			p.text += fmt.Sprintf("; it was %s/%s and went at %s", g.Address, g.Proto, timeText(g.GoneNs))
 			p.events = []uint64{g.Seq}
 		} else {
 			p.text += " and was not since the recording began"
@@ -54,11 +54,11 @@ func entriesText(n int, first, last int64) string {
 	case last == 0:
 		when = "from before the recording"
 	case first == 0:
-		when = "the newest made at " + *stamp(last)
+		when = "the newest made at " + timeText(last)
 	case first == last:
-		when = "made at " + *stamp(last)
+		when = "made at " + timeText(last)
 	default:
-		when = fmt.Sprintf("made from %s to %s", *stamp(first), *stamp(last))
+		when = fmt.Sprintf("made from %s to %s", timeText(first), timeText(last))
 	}
 	if n == 1 {
 		return fmt.Sprintf("1 conntrack entry (%s) leads connections", when)
@@ -73,6 +73,11 @@ func namesText(set map[string]bool) string {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, natural)
+	return firstOf(names)
+}
+
+// firstOf lists the first three of many names.
+func firstOf(names []string) string {
 	if more := len(names) - 3; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), more)
 	}

@@ -12,7 +12,7 @@ import (
 // endpointUnpaired: pods, the agent's list and cilium_lxc do not have the same endpoints. The host's and the health check's are
 // no pods.
 var endpointUnpaired = rule{
-	name: "endpoint-unpaired", level: levelError, hold: 10 * time.Second, needs: []string{"kube", "bpfmap", "agent"},
+	name: "endpoint-unpaired", level: LevelError, hold: 10 * time.Second, needs: []string{"kube", "bpfmap", "agent"},
 	means: "packets to a pod that cilium_lxc does not have are dropped or leave the node, and an address without a pod still takes those of the next pod; recreate the pod, or restart the agent",
 	on:    []topic{topicMaps, topicAgent, topicKube},
 	node: func(s *State) (found []problem) {

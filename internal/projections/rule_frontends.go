@@ -10,7 +10,7 @@ import (
 
 // frontendLeftBehind: the map has a frontend that nobody wants any more.
 var frontendLeftBehind = rule{
-	name: "frontend-left-behind", level: levelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
+	name: "frontend-left-behind", level: LevelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
 	means: "connections to this address and port are still taken, and go where they went before; restart the agent, which then prunes the maps",
 	frontend: func(s *State, k frontendKey, f *Frontend) []problem {
 		// Port 0 takes what no other frontend of its address does, and local redirects have addresses of their own.
@@ -61,7 +61,7 @@ func (s *State) lastOwner(o Owner) string {
 
 // frontendMissing: a Service has an address that the map does not know.
 var frontendMissing = rule{
-	name: "frontend-missing", level: levelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
+	name: "frontend-missing", level: LevelError, hold: apiHold, needs: []string{"kube", "bpfmap"},
 	means: "connections to this address and port are not load balanced: they leave the node or find nobody; see the agent's log",
 	service: func(s *State, n Name, o *eventpb.KubeObject) (found []problem) {
 		if o == nil || o.Deleting || !served(o) {
@@ -171,7 +171,7 @@ func (s *State) agentHas(k frontendKey) bool {
 
 // hostPortMissing: a pod of this node has a hostPort that the map does not know.
 var hostPortMissing = rule{
-	name: "host-port-missing", level: levelError, hold: apiHold, needs: []string{"kube", "bpfmap", "agent"},
+	name: "host-port-missing", level: LevelError, hold: apiHold, needs: []string{"kube", "bpfmap", "agent"},
 	means: "connections to the pod's hostPort are refused; recreate the pod, or restart the agent",
 	on:    []topic{topicServices, topicKube, topicAgent},
 	node: func(s *State) (found []problem) {

@@ -12,7 +12,7 @@ import (
 // addressClaimedTwice: two Services have the same address, port and protocol, which the API allows for external IPs and load
 // balancers' addresses.
 var addressClaimedTwice = rule{
-	name: "address-claimed-twice", level: levelError, hold: apiHold, needs: []string{"kube"},
+	name: "address-claimed-twice", level: LevelError, hold: apiHold, needs: []string{"kube"},
 	means: "one of the Services gets the connections; Cilium refuses all of the other (frontend already owned by another service). Give one of them another address or port",
 	service: func(s *State, n Name, o *eventpb.KubeObject) (found []problem) {
 		if !served(o) {
@@ -53,7 +53,7 @@ func nameTexts(names []Name) string {
 
 // familyWithoutBackends: a dual-stack Service has backends in one family only.
 var familyWithoutBackends = rule{
-	name: "family-without-backends", level: levelWarning, hold: 10 * time.Second, needs: []string{"kube", "bpfmap"},
+	name: "family-without-backends", level: LevelWarning, hold: 10 * time.Second, needs: []string{"kube", "bpfmap"},
 	means: "clients that use the Service's address of that family are refused, while those of the other are served; see whether the pods have addresses of both families",
 	service: func(s *State, n Name, o *eventpb.KubeObject) (found []problem) {
 		if !served(o) || len(familiesOf(o.GetService())) < 2 {
@@ -118,7 +118,7 @@ func (s *State) emptyFrontend(o *eventpb.KubeObject, family string) (frontendKey
 
 // portWithoutEndpoints: the Service's port has another name or protocol than those of its EndpointSlices.
 var portWithoutEndpoints = rule{
-	name: "port-without-endpoints", level: levelError, hold: apiHold, needs: []string{"kube"},
+	name: "port-without-endpoints", level: LevelError, hold: apiHold, needs: []string{"kube"},
 	means: "connections to this port are refused; give the EndpointSlice's port the name and protocol of the Service's port",
 	service: func(s *State, n Name, o *eventpb.KubeObject) (found []problem) {
 		if !served(o) {

@@ -13,7 +13,7 @@ import (
 
 // slotWithoutBackend: the datapath that chooses the slot finds no backend and drops the connection.
 var slotWithoutBackend = rule{
-	name: "slot-without-backend", level: levelError, hold: 2 * time.Second, needs: []string{"bpfmap"},
+	name: "slot-without-backend", level: LevelError, hold: 2 * time.Second, needs: []string{"bpfmap"},
 	means: "connections for which this slot is chosen are dropped (Service backend not found); restart the agent if it does not mend it by itself",
 	frontend: func(s *State, k frontendKey, f *Frontend) (found []problem) {
 		if f == nil {
@@ -26,7 +26,7 @@ var slotWithoutBackend = rule{
 			}
 			p := problem{subject: fmt.Sprintf("%s (%d)", k, slot), text: fmt.Sprintf("slot %d of %s names backend %d, which is not in the backends map", slot, k, id)}
 			if g, ok := s.LB.goneBackend(b); ok {
-				p.text += fmt.Sprintf("; it was %s and went at %s", g.Address, *stamp(g.GoneNs))
+				p.text += fmt.Sprintf("; it was %s and went at %s", g.Address, timeText(g.GoneNs))
 				p.events = []uint64{g.Seq}
 			}
 			found = append(found, p)
@@ -37,7 +37,7 @@ var slotWithoutBackend = rule{
 
 // slotCount: slot 0 tells the datapath from how many slots to choose.
 var slotCount = rule{
-	name: "slot-count", level: levelError, hold: 2 * time.Second, needs: []string{"bpfmap"},
+	name: "slot-count", level: LevelError, hold: 2 * time.Second, needs: []string{"bpfmap"},
 	means: "connections for which a slot that is missing is chosen are dropped, and backends in slots behind the count get none; restart the agent if it does not mend it by itself",
 	frontend: func(s *State, k frontendKey, f *Frontend) []problem {
 		if f == nil {
@@ -80,7 +80,11 @@ func slotsText(slots []uint16) string {
 	for _, slot := range slots[:min(len(slots), most)] {
 		texts = append(texts, strconv.Itoa(int(slot)))
 	}
-	text := "slots " + strings.Join(texts, ", ")
+	text := "slot"
+	if len(slots) > 1 {
+		text = "slots"
+	}
+	text += " " + strings.Join(texts, ", ")
 	if over := len(slots) - most; over > 0 {
 		text += fmt.Sprintf(" and %d more", over)
 	}

@@ -32,9 +32,9 @@ func TestSlotCount(t *testing.T) {
 	st.wantOpen("in flight")
 	st.wait(2)
 	st.wantOpen("with a hole", "slot-count "+webFrontend)
-	st.wantText("slot-count", "slot 0 of 10.43.0.7:80/TCP counts 2 and 0 quarantined; missing: slots 1")
+	st.wantText("slot-count", "slot 0 of 10.43.0.7:80/TCP counts 2 and 0 quarantined; missing: slot 1")
 	st.maps(servicesDelta(false, slot(1), slot(3)))
-	st.wantText("slot-count", "behind the count: slots 3")
+	st.wantText("slot-count", "behind the count: slot 3")
 
 	h := head
 	h.count, h.qcount = 2, 1

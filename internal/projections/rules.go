@@ -26,9 +26,10 @@ type rule struct {
 	on       []topic
 }
 
+// Levels of findings.
 const (
-	levelError   = "error"
-	levelWarning = "warning"
+	LevelError   = "error"
+	LevelWarning = "warning"
 )
 
 // rules are all of them.
@@ -49,6 +50,17 @@ var rules = []*rule{
 	&familyWithoutBackends,
 	&portWithoutEndpoints,
 	&endpointUnpaired,
+	&packetsDropped,
+	&packetsRefused,
+}
+
+// RuleNames are the names of all rules.
+func RuleNames() []string {
+	names := make([]string, len(rules))
+	for i, r := range rules {
+		names[i] = r.name
+	}
+	return names
 }
 
 var (

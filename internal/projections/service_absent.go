@@ -17,7 +17,7 @@ type absentFile struct {
 	AgentState *string      `json:"agent_state"`
 	Endpoint   endpointFile `json:"endpoint"`
 
-	byPolicy bool // as the Service asks for
+	byPolicy, byTopology bool // as the Service asks for; topology is a policy
 }
 
 // absent lists the endpoints of the Service's port without a slot, by address. Endpoints of the other family are the
@@ -80,6 +80,7 @@ func (j *sides) absentRow(e *end) absentFile {
 		row.AgentState = &w.state
 	}
 	row.Why, row.byPolicy = j.why(e)
+	row.byTopology = row.Why == farNode || row.Why == farZone
 	return row
 }
 
@@ -133,16 +134,22 @@ func (j *sides) otherPort(e *end) string {
 	return fmt.Sprintf("port name does not match the Service's port: its slice has %s, the Service %q/%s", strings.Join(have, ", "), j.port.Name, protoOf(j.port.Protocol))
 }
 
+// Why topology leaves an endpoint out.
+const (
+	farNode = "other node, and the Service prefers this one"
+	farZone = "hinted for another zone"
+)
+
 // leftOut tells why the agent has not got an endpoint that can serve.
 func (j *sides) leftOut(e *end) (string, bool) {
-	c, node, zone := j.s.choice(j.service, j.f), j.s.joins.node.name, j.s.joins.node.zone
+	c := j.choice
 	switch {
-	case c.local && node != "" && e.of.NodeName != "" && e.of.NodeName != node:
+	case c.far(e.of):
 		return "other node, and the traffic policy is Local", true
-	case c.preferNode && e.of.NodeName != node && j.here:
-		return "other node, and the Service prefers this one", true
-	case c.preferZone && len(e.of.HintZones) > 0 && !slices.Contains(e.of.HintZones, zone) && j.zoned && !j.unhinted: // Cilium heeds hints only where all have some
-		return "hinted for another zone", true
+	case c.preferNode && e.of.NodeName != c.node && j.here:
+		return farNode, true
+	case c.preferZone && len(e.of.HintZones) > 0 && !slices.Contains(e.of.HintZones, c.zone) && j.zoned && !j.unhinted: // Cilium heeds hints only where all have some
+		return farZone, true
 	case j.hasRow:
 		return "the agent has not got it", false
 	case j.s.Agent["frontend"] != nil:

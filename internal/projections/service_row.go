@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
 
 // frontendFile is one frontend of services.json. What only slot 0 tells is null without it.
@@ -27,7 +28,10 @@ type frontendFile struct {
 	Algorithm *string  `json:"algorithm"`
 	L7Port    *uint16  `json:"l7_port"`
 
+	FromOutside  *string           `json:"from_outside"` // served, dropped, surrogate
 	SourceRanges *sourceRangesFile `json:"source_ranges"`
+	Topology     *topologyFile     `json:"topology"`
+	Asks         *asksFile         `json:"service_asks"`
 	PortName     *string           `json:"port_name"` // of the Service's port; empty for one without a name
 	Owner        *ownerFile        `json:"owner"`
 	LastOwner    *ownerFile        `json:"last_owner"` // of one that no object claims
@@ -37,9 +41,12 @@ type frontendFile struct {
 	Omitted      int               `json:"omitted"`
 }
 
+// sourceRangesFile is of a frontend that checks its clients, or whose Service asks for it.
 type sourceRangesFile struct {
-	Policy string   `json:"policy"` // allow, deny
-	Ranges []string `json:"ranges"`
+	Checked bool     `json:"checked"` // by the frontend's flag in the map
+	Policy  string   `json:"policy"`  // allow, deny
+	Ranges  []string `json:"ranges"`  // in the map
+	Why     *string  `json:"why"`     // it does not check them
 }
 
 type ownerFile struct {
@@ -83,14 +90,18 @@ func (s *State) frontendOf(k frontendKey, f *Frontend, brief bool) frontendFile 
 		Flags: []string{},
 	}
 	row.headOf(f)
-	row.SourceRanges = s.sourceRanges(k, f)
 	row.Service, row.Owner, row.LastOwner = s.ownersOf(k)
 	j := s.sidesOf(k, f)
+	row.SourceRanges = s.sourceRanges(k, f)
+	if row.SourceRanges == nil && j.service != nil {
+		row.SourceRanges = uncheckedRanges(j.service, f)
+	}
 	if j.port != nil {
 		row.PortName = &j.port.Name
 	}
 	row.Slots = j.slots()
 	row.WithoutSlot = j.absent()
+	row.Topology, row.Asks = j.topology(row.WithoutSlot), asksOf(j.service)
 	row.Agent = j.agentFile()
 	if brief {
 		row.brief(j)
@@ -112,7 +123,8 @@ func (row *frontendFile) headOf(f *Frontend) {
 	if !f.Head {
 		return
 	}
-	kind, algorithm := f.Flags.Type(), algorithmName(f.Algorithm)
+	kind, algorithm, outside := f.Flags.Type(), algorithmName(f.Algorithm), f.fromOutside()
+	row.FromOutside = &outside
 	row.Type, row.Flags = &kind, flagNames(f.Flags)
 	row.ID, row.Count, row.QCount = &f.ID, &f.Count, &f.QCount
 	if f.Flags&cilium.FlagL7LoadBalancer != 0 {
@@ -138,18 +150,52 @@ func algorithmName(n uint8) string {
 	return strconv.Itoa(int(n))
 }
 
-// sourceRanges are the clients that a frontend is restricted to, or denied to; nil for one that takes all.
+// fromOutside is what becomes of a packet to a frontend that comes in from the network. 0.0.0.0 and [::] stand for the node's
+// own addresses, which have frontends too.
+func (f *Frontend) fromOutside() string {
+	switch {
+	case f.Flags&cilium.FlagRoutable != 0:
+		return "served"
+	case f.Address.Addr().IsUnspecified():
+		return "surrogate"
+	}
+	return "dropped"
+}
+
+// sourceRanges are the clients that a frontend is restricted to, or denied to; nil for one that does not check them.
 func (s *State) sourceRanges(k frontendKey, f *Frontend) *sourceRangesFile {
 	if f.Flags&cilium.FlagSourceRange == 0 {
 		return nil
 	}
-	r := &sourceRangesFile{Policy: "allow", Ranges: []string{}}
+	r := &sourceRangesFile{Checked: true, Policy: "allow", Ranges: s.rangesOf(k, f)}
 	if f.Flags&cilium.FlagQuarantined != 0 { // in slot 0 that is the deny flag
 		r.Policy = "deny"
 	}
+	return r
+}
+
+func (s *State) rangesOf(k frontendKey, f *Frontend) []string {
+	texts := []string{}
 	for _, p := range slices.SortedFunc(maps.Keys(s.LB.ranges[revNAT{k.v6(), f.ID}]), netip.Prefix.Compare) {
-		r.Ranges = append(r.Ranges, prefixText(p))
+		texts = append(texts, prefixText(p))
 	}
+	return texts
+}
+
+// uncheckedRanges tells why a frontend does not check the ranges that its Service asks for; nil for one that asks for none.
+func uncheckedRanges(o *eventpb.KubeObject, f *Frontend) *sourceRangesFile {
+	if len(o.GetService().GetSourceRanges()) == 0 || !f.Head {
+		return nil
+	}
+	r := &sourceRangesFile{Policy: "allow", Ranges: []string{}}
+	if strings.EqualFold(o.Annotations["service.cilium.io/src-ranges-policy"], "deny") {
+		r.Policy = "deny"
+	}
+	why := "not yet: the agent has not written it"
+	if t := f.Flags.Type(); t != "LoadBalancer" && t != "ExternalIPs" {
+		why = "they are for frontends of types LoadBalancer and ExternalIPs; the agent's option bpf-lb-source-range-all-types would extend them to " + t
+	}
+	r.Why = &why
 	return r
 }
 

@@ -16,6 +16,7 @@ type sides struct {
 	f       *Frontend
 	service *eventpb.KubeObject  // that owns it; nil for none
 	port    *eventpb.ServicePort // of that Service
+	choice  *choice              // of that Service's endpoints
 	row     frontendRow
 	hasRow  bool
 	wanted  []wanted // by the agent, in order of address
@@ -24,8 +25,8 @@ type sides struct {
 	at      map[l4][]*end
 	held    map[l4]bool // in the map's slots
 
-	// Of the endpoints of the Service's port and the frontend's family: one is ready, one is on this node, one is hinted
-	// for this zone, one has no hints.
+	// Of the ready endpoints of the Service's port and the frontend's family that its traffic policy allows: there is one,
+	// one is on this node, one is hinted for this zone, one has no hints.
 	serves, here, zoned, unhinted bool
 }
 
@@ -55,6 +56,7 @@ func (s *State) sidesOf(k frontendKey, f *Frontend) *sides {
 		j.takeAgent()
 	}
 	if j.service != nil {
+		j.choice = s.choice(j.service, f)
 		j.takeEndpoints()
 	}
 	for _, id := range f.Slots {
@@ -114,7 +116,10 @@ func (j *sides) note(e *end) {
 	if !e.family || !j.named(e) {
 		return
 	}
-	j.serves = j.serves || ready(e.of)
+	if !ready(e.of) || j.choice.far(e.of) {
+		return
+	}
+	j.serves = true
 	j.here = j.here || e.of.NodeName == j.s.joins.node.name
 	j.zoned = j.zoned || slices.Contains(e.of.HintZones, j.s.joins.node.zone)
 	j.unhinted = j.unhinted || len(e.of.HintZones) == 0

@@ -32,6 +32,8 @@ type State struct {
 	Baseline *Baseline // of the profile's Service
 
 	owners  map[frontendKey]Owner // what last owned each frontend in the map
+	left    []leftSlot            // in order of when they left
+	drops   map[dropKey]*drops
 	book    book
 	joins   joins
 	touched touched
@@ -88,6 +90,7 @@ func NewState() *State {
 		Logs:        map[Name]*Log{},
 		Probes:      map[string]*eventpb.ProbeResult{},
 		owners:      map[frontendKey]Owner{},
+		drops:       map[dropKey]*drops{},
 		book:        newBook(),
 		joins:       newJoins(),
 		touched:     newTouched(),

@@ -23,6 +23,7 @@ const (
 	topicKube                     // pods, nodes, CiliumEndpoints
 	topicProbes
 	topicSources // status and gaps
+	topicDrops   // of packets
 	topicFindings
 	topics
 )
@@ -183,6 +184,8 @@ func (s *State) settle() {
 	}
 	s.touchClaimants()
 	s.noteBare()
+	s.noteLeft()
+	s.forgetDrops()
 	s.judge()
 	clear(s.LB.touched)
 	clear(s.LB.stirred)

@@ -148,8 +148,12 @@ func stamp(ns int64) *string {
 	if ns == 0 {
 		return nil
 	}
-	t := time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z")
+	t := timeText(ns)
 	return &t
+}
+
+func timeText(ns int64) string {
+	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z")
 }
 
 func lower(enum fmt.Stringer, prefix string) string {

@@ -1,14 +1,15 @@
 package projections
 
-// findings.json: what is wrong, and what was.
-type findingsFile struct {
-	Open []findingRow `json:"open"`
+// FindingsFile is findings.json: what is wrong, and what was.
+type FindingsFile struct {
+	Open []FindingRow `json:"open"`
 	// Ended ones in order of their end; those before them are left out.
-	Ended   []findingRow `json:"ended"`
+	Ended   []FindingRow `json:"ended"`
 	Omitted uint64       `json:"omitted"`
 }
 
-type findingRow struct {
+// FindingRow is one finding.
+type FindingRow struct {
 	Rule    string   `json:"rule"`
 	Level   string   `json:"level"`
 	Subject string   `json:"subject"`
@@ -20,15 +21,21 @@ type findingRow struct {
 	Events  []uint64 `json:"events"`
 }
 
-func findingsView(s *State, _ *waits) any {
-	f := findingsFile{Open: []findingRow{}, Ended: []findingRow{}, Omitted: s.book.dropped}
-	for _, x := range s.Findings() {
-		row := findingRow{x.Rule, x.Level(), x.Subject, x.Text, x.Means(), stamp(x.SinceNs), stamp(x.FoundNs), stamp(x.EndedNs), x.Events}
+func findingsView(s *State, _ *waits) any { return s.FindingsFile(s.Findings()) }
+
+// FindingsFile makes the file of some of State's findings.
+func (s *State) FindingsFile(list []*Finding) FindingsFile {
+	f := FindingsFile{Open: []FindingRow{}, Ended: []FindingRow{}, Omitted: s.book.dropped}
+	for _, x := range list {
 		if x.EndedNs == 0 {
-			f.Open = append(f.Open, row)
+			f.Open = append(f.Open, x.row())
 		} else {
-			f.Ended = append(f.Ended, row)
+			f.Ended = append(f.Ended, x.row())
 		}
 	}
 	return f
+}
+
+func (f *Finding) row() FindingRow {
+	return FindingRow{f.Rule, f.Level(), f.Subject, f.Text, f.Means(), stamp(f.SinceNs), stamp(f.FoundNs), stamp(f.EndedNs), f.Events}
 }

@@ -46,7 +46,11 @@ func servicesView(s *State, w *waits) any {
 	w.rows.take(s, time.Time{})
 	var b bytes.Buffer
 	b.Grow(w.rows.size())
-	b.WriteString("{\n  \"listed\": \"" + w.rows.listed() + "\",\n  \"frontends\": ")
+	b.WriteString("{\n  \"listed\": \"" + w.rows.listed() + "\",\n  \"node\": ")
+	b.Write(oneLine(s.nodePlace()))
+	b.WriteString(",\n  \"external_cluster_ip\": ")
+	b.Write(oneLine(s.externalClusterIP()))
+	b.WriteString(",\n  \"frontends\": ")
 	w.rows.write(&b, s, maps, false)
 	b.WriteString(",\n  \"wildcards\": ")
 	w.rows.write(&b, s, maps, true)
@@ -54,6 +58,28 @@ func servicesView(s *State, w *waits) any {
 	s.writeBare(&b, maps && kube)
 	b.WriteString("\n}\n")
 	return encoded(b.Bytes())
+}
+
+// nodeFile is where this node is, on which it depends which backends are near.
+type nodeFile struct {
+	Name *string `json:"name"`
+	Zone *string `json:"zone"`
+}
+
+func (s *State) nodePlace() nodeFile {
+	return nodeFile{some(s.joins.node.name), some(s.joins.node.zone)}
+}
+
+// externalClusterIP says whether the agent's option bpf-lb-external-clusterip is on, as the first ClusterIP frontend shows; nil
+// without one. The agent does not tell.
+func (s *State) externalClusterIP() *bool {
+	for _, k := range s.LB.ordered() {
+		if f := s.LB.frontends[k]; f.Head && f.Flags.Type() == "ClusterIP" && !k.wildcard() && !k.address.Addr().IsUnspecified() {
+			on := f.Flags&cilium.FlagRoutable != 0
+			return &on
+		}
+	}
+	return nil
 }
 
 // servicesRead says that a map of Services is known.

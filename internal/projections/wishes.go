@@ -72,13 +72,19 @@ func (s *State) choice(o *eventpb.KubeObject, f *Frontend) *choice {
 	if internal {
 		return c // topology does not apply
 	}
-	switch mode := topologyMode(o.Annotations); {
-	case svc.GetTrafficDistribution() == "PreferSameNode":
+	switch topologyOf(o) {
+	case "":
+	case "PreferSameNode":
 		c.preferNode = true
-	case svc.GetTrafficDistribution() != "", mode != "" && mode != "disabled" && mode != "Disabled":
+	default:
 		c.preferZone = c.zone != ""
 	}
 	return c
+}
+
+// far says that an endpoint is on another node than the traffic policy allows.
+func (c *choice) far(e *eventpb.Endpoint) bool {
+	return c.local && e.NodeName != "" && c.node != "" && e.NodeName != c.node
 }
 
 func topologyMode(annotations map[string]string) string {
@@ -107,7 +113,7 @@ func (c *choice) take(list []wish, o *eventpb.KubeObject, port *eventpb.ServiceP
 				}
 				w := wish{at: l4{netip.AddrPortFrom(a, uint16(*p.Port)), k.proto}, state: wishOf(e), from: e.TargetName}
 				switch {
-				case c.local && e.NodeName != "" && c.node != "" && e.NodeName != c.node:
+				case c.far(e):
 					w.state = wishFar
 				case maintenance:
 					w.state = wishIdle

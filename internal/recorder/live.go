@@ -105,6 +105,9 @@ func (l *live) fold(batch []journal.Record) {
 			l.log.Error("event left out", "error", err)
 			continue
 		}
+		for _, f := range l.state.News() {
+			tellFinding(l.log, f)
+		}
 		l.keys.folded(r, l.state)
 	}
 	if l.board != nil {

@@ -66,6 +66,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	if past.state.Seq > 0 {
 		o.Log.Info("going on with a session", "session", j.Session(), "events", past.state.Seq)
+		for _, f := range past.state.Findings() {
+			if f.Lasts() {
+				tellFinding(o.Log, f)
+			}
+		}
 	}
 	// Only now: what an earlier run left in the folder goes.
 	folder, err := projections.OpenFolder(o.Out)

@@ -55,7 +55,11 @@ type State struct {
 	// Backends that left their map, in order of that.
 	GoneBackends []*GoneBackend `protobuf:"bytes,22,rep,name=gone_backends,json=goneBackends,proto3" json:"gone_backends,omitempty"`
 	// What last owned each frontend.
-	Owners        []*OwnerKnown `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
+	Owners []*OwnerKnown `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
+	// Packets on a Service's path that were dropped lately.
+	Drops []*DropsKnown `protobuf:"bytes,24,rep,name=drops,proto3" json:"drops,omitempty"`
+	// Backends that left the last of their slots in a frontend lately, in order of that.
+	LeftSlots     []*LeftSlotKnown `protobuf:"bytes,25,rep,name=left_slots,json=leftSlots,proto3" json:"left_slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -247,6 +251,20 @@ func (x *State) GetGoneBackends() []*GoneBackend {
 func (x *State) GetOwners() []*OwnerKnown {
 	if x != nil {
 		return x.Owners
+	}
+	return nil
+}
+
+func (x *State) GetDrops() []*DropsKnown {
+	if x != nil {
+		return x.Drops
+	}
+	return nil
+}
+
+func (x *State) GetLeftSlots() []*LeftSlotKnown {
+	if x != nil {
+		return x.LeftSlots
 	}
 	return nil
 }
@@ -1083,11 +1101,185 @@ func (x *OwnerKnown) GetUid() string {
 	return ""
 }
 
+type DropsKnown struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace/name of the Service, or "pod namespace/name" of one with a hostPort.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Hubble's number.
+	Reason  int32  `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Count   uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	FirstNs int64  `protobuf:"varint,4,opt,name=first_ns,json=firstNs,proto3" json:"first_ns,omitempty"`
+	LastNs  int64  `protobuf:"varint,5,opt,name=last_ns,json=lastNs,proto3" json:"last_ns,omitempty"`
+	// Of the last packet.
+	From string `protobuf:"bytes,6,opt,name=from,proto3" json:"from,omitempty"`
+	To   string `protobuf:"bytes,7,opt,name=to,proto3" json:"to,omitempty"`
+	// Who else has the backend that it went to.
+	Also          []string `protobuf:"bytes,8,rep,name=also,proto3" json:"also,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropsKnown) Reset() {
+	*x = DropsKnown{}
+	mi := &file_events_v1_state_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropsKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropsKnown) ProtoMessage() {}
+
+func (x *DropsKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropsKnown.ProtoReflect.Descriptor instead.
+func (*DropsKnown) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DropsKnown) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *DropsKnown) GetReason() int32 {
+	if x != nil {
+		return x.Reason
+	}
+	return 0
+}
+
+func (x *DropsKnown) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *DropsKnown) GetFirstNs() int64 {
+	if x != nil {
+		return x.FirstNs
+	}
+	return 0
+}
+
+func (x *DropsKnown) GetLastNs() int64 {
+	if x != nil {
+		return x.LastNs
+	}
+	return 0
+}
+
+func (x *DropsKnown) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *DropsKnown) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *DropsKnown) GetAlso() []string {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
+type LeftSlotKnown struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ip:port.
+	Address  string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Protocol uint32 `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// As in DropsKnown.
+	Path          string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	LeftNs        int64  `protobuf:"varint,4,opt,name=left_ns,json=leftNs,proto3" json:"left_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeftSlotKnown) Reset() {
+	*x = LeftSlotKnown{}
+	mi := &file_events_v1_state_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeftSlotKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeftSlotKnown) ProtoMessage() {}
+
+func (x *LeftSlotKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeftSlotKnown.ProtoReflect.Descriptor instead.
+func (*LeftSlotKnown) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LeftSlotKnown) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *LeftSlotKnown) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *LeftSlotKnown) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *LeftSlotKnown) GetLeftNs() int64 {
+	if x != nil {
+		return x.LeftNs
+	}
+	return 0
+}
+
 var File_events_v1_state_proto protoreflect.FileDescriptor
 
 const file_events_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xc1\b\n" +
+	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xb9\t\n" +
 	"\x05State\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
 	"\aseen_ns\x18\x02 \x01(\x03R\x06seenNs\x12\x18\n" +
@@ -1113,7 +1305,10 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\bfindings\x18\x14 \x03(\v2 .tapedeck.events.v1.FindingKnownR\bfindings\x12)\n" +
 	"\x10findings_dropped\x18\x15 \x01(\x04R\x0ffindingsDropped\x12D\n" +
 	"\rgone_backends\x18\x16 \x03(\v2\x1f.tapedeck.events.v1.GoneBackendR\fgoneBackends\x126\n" +
-	"\x06owners\x18\x17 \x03(\v2\x1e.tapedeck.events.v1.OwnerKnownR\x06owners\"\xff\x01\n" +
+	"\x06owners\x18\x17 \x03(\v2\x1e.tapedeck.events.v1.OwnerKnownR\x06owners\x124\n" +
+	"\x05drops\x18\x18 \x03(\v2\x1e.tapedeck.events.v1.DropsKnownR\x05drops\x12@\n" +
+	"\n" +
+	"left_slots\x18\x19 \x03(\v2!.tapedeck.events.v1.LeftSlotKnownR\tleftSlots\"\xff\x01\n" +
 	"\vSourceKnown\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1f.tapedeck.events.v1.SourceStateR\x05state\x12\x14\n" +
@@ -1191,7 +1386,22 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x05 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x12\x10\n" +
-	"\x03uid\x18\a \x01(\tR\x03uidB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
+	"\x03uid\x18\a \x01(\tR\x03uid\"\xba\x01\n" +
+	"\n" +
+	"DropsKnown\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\x05R\x06reason\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\x12\x19\n" +
+	"\bfirst_ns\x18\x04 \x01(\x03R\afirstNs\x12\x17\n" +
+	"\alast_ns\x18\x05 \x01(\x03R\x06lastNs\x12\x12\n" +
+	"\x04from\x18\x06 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\a \x01(\tR\x02to\x12\x12\n" +
+	"\x04also\x18\b \x03(\tR\x04also\"r\n" +
+	"\rLeftSlotKnown\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x1a\n" +
+	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x17\n" +
+	"\aleft_ns\x18\x04 \x01(\x03R\x06leftNsB9Z7github.com/tapedeck-io/tapedeck/internal/events/eventpbb\x06proto3"
 
 var (
 	file_events_v1_state_proto_rawDescOnce sync.Once
@@ -1205,7 +1415,7 @@ func file_events_v1_state_proto_rawDescGZIP() []byte {
 	return file_events_v1_state_proto_rawDescData
 }
 
-var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_events_v1_state_proto_goTypes = []any{
 	(*State)(nil),           // 0: tapedeck.events.v1.State
 	(*SourceKnown)(nil),     // 1: tapedeck.events.v1.SourceKnown
@@ -1217,39 +1427,43 @@ var file_events_v1_state_proto_goTypes = []any{
 	(*FindingKnown)(nil),    // 7: tapedeck.events.v1.FindingKnown
 	(*GoneBackend)(nil),     // 8: tapedeck.events.v1.GoneBackend
 	(*OwnerKnown)(nil),      // 9: tapedeck.events.v1.OwnerKnown
-	(*Session)(nil),         // 10: tapedeck.events.v1.Session
-	(*KubeObjects)(nil),     // 11: tapedeck.events.v1.KubeObjects
-	(*AgentObjects)(nil),    // 12: tapedeck.events.v1.AgentObjects
-	(*HostState)(nil),       // 13: tapedeck.events.v1.HostState
-	(*ProbeResult)(nil),     // 14: tapedeck.events.v1.ProbeResult
-	(SourceState)(0),        // 15: tapedeck.events.v1.SourceState
-	(*Gap)(nil),             // 16: tapedeck.events.v1.Gap
-	(*Socket)(nil),          // 17: tapedeck.events.v1.Socket
+	(*DropsKnown)(nil),      // 10: tapedeck.events.v1.DropsKnown
+	(*LeftSlotKnown)(nil),   // 11: tapedeck.events.v1.LeftSlotKnown
+	(*Session)(nil),         // 12: tapedeck.events.v1.Session
+	(*KubeObjects)(nil),     // 13: tapedeck.events.v1.KubeObjects
+	(*AgentObjects)(nil),    // 14: tapedeck.events.v1.AgentObjects
+	(*HostState)(nil),       // 15: tapedeck.events.v1.HostState
+	(*ProbeResult)(nil),     // 16: tapedeck.events.v1.ProbeResult
+	(SourceState)(0),        // 17: tapedeck.events.v1.SourceState
+	(*Gap)(nil),             // 18: tapedeck.events.v1.Gap
+	(*Socket)(nil),          // 19: tapedeck.events.v1.Socket
 }
 var file_events_v1_state_proto_depIdxs = []int32{
-	10, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
+	12, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
 	1,  // 1: tapedeck.events.v1.State.sources:type_name -> tapedeck.events.v1.SourceKnown
-	11, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
-	11, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
-	12, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
+	13, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
+	13, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
+	14, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
 	2,  // 5: tapedeck.events.v1.State.maps:type_name -> tapedeck.events.v1.MapKnown
-	13, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
+	15, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
 	3,  // 7: tapedeck.events.v1.State.pod_sockets:type_name -> tapedeck.events.v1.PodSocketsKnown
 	4,  // 8: tapedeck.events.v1.State.logs:type_name -> tapedeck.events.v1.LogKnown
-	14, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
+	16, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
 	5,  // 10: tapedeck.events.v1.State.marks:type_name -> tapedeck.events.v1.MarkKnown
 	6,  // 11: tapedeck.events.v1.State.baseline:type_name -> tapedeck.events.v1.BaselineKnown
 	7,  // 12: tapedeck.events.v1.State.findings:type_name -> tapedeck.events.v1.FindingKnown
 	8,  // 13: tapedeck.events.v1.State.gone_backends:type_name -> tapedeck.events.v1.GoneBackend
 	9,  // 14: tapedeck.events.v1.State.owners:type_name -> tapedeck.events.v1.OwnerKnown
-	15, // 15: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
-	16, // 16: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
-	17, // 17: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	10, // 15: tapedeck.events.v1.State.drops:type_name -> tapedeck.events.v1.DropsKnown
+	11, // 16: tapedeck.events.v1.State.left_slots:type_name -> tapedeck.events.v1.LeftSlotKnown
+	17, // 17: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
+	18, // 18: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
+	19, // 19: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_state_proto_init() }
@@ -1268,7 +1482,7 @@ func file_events_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_state_proto_rawDesc), len(file_events_v1_state_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
