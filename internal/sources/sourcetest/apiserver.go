@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// APIServer is the API server of a cluster that stays as it is. It answers lists, watches and logs, refuses to upgrade
+// APIServer is the API server of a cluster that stays as it is. It answers gets, lists, watches and logs, refuses to upgrade
 // for an exec, and remembers what it was asked for, in the words of RBAC.
 type APIServer struct {
 	*httptest.Server
@@ -103,11 +103,33 @@ func (a *APIServer) serve(w http.ResponseWriter, r *http.Request) {
 		a.hold(w, r, true)
 	case q.Verb == "list":
 		a.list(w, q.Group+"/"+q.Resource)
+	case q.Verb == "get" && a.get(w, q):
 	case strings.HasSuffix(q.Resource, "/exec"):
 		Refuse(w, http.StatusBadRequest)
 	default:
 		Refuse(w, http.StatusNotFound)
 	}
+}
+
+// get answers with one object, if there is one of that name.
+func (a *APIServer) get(w http.ResponseWriter, q Request) bool {
+	key := q.Group + "/" + q.Resource
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, text := range a.objects[key] {
+		var o map[string]any
+		if json.Unmarshal(text, &o) != nil {
+			continue
+		}
+		m, _ := o["metadata"].(map[string]any)
+		if m["name"] == q.Name && (m["namespace"] == q.Namespace || q.Namespace == "") {
+			o["apiVersion"], o["kind"] = listTypes[key].version, strings.TrimSuffix(listTypes[key].kind, "List")
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(o)
+			return true
+		}
+	}
+	return false
 }
 
 // hold keeps an answer open, as one that goes on.
