@@ -14,14 +14,14 @@ const module = "github.com/tapedeck-io/tapedeck/internal/"
 // What each package may import of the project, by prefix: a fact goes from left to right.
 var may = map[string][]string{
 	"events":         {"events"},
-	"cli":            {},
+	"cli":            {"term"},
 	"cilium":         {},
 	"profile":        {"events"},
 	"journal":        {"events", "journal"},
 	"sources":        {"events"},
 	"sources/bpfmap": {"events", "sources", "cilium"},
 	"sources/probe":  {"events", "sources", "profile"},
-	"projections":    {"events", "cilium", "profile"},
+	"projections":    {"events", "cilium", "profile", "term"},
 	"recorder":       {"events", "journal", "projections", "profile", "sources"},
 	"replay":         {"events", "journal", "projections", "recorder", "cilium", "term", "replay", "sources/hubble"},
 }

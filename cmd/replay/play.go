@@ -13,6 +13,7 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/projections"
 	"github.com/tapedeck-io/tapedeck/internal/replay"
+	"github.com/tapedeck-io/tapedeck/internal/term"
 )
 
 func playCommand() *cobra.Command {
@@ -86,7 +87,7 @@ func stepper(c *cobra.Command) func(*eventpb.Event, *projections.State, []replay
 	in := bufio.NewScanner(c.InOrStdin())
 	return func(e *eventpb.Event, st *projections.State, changes []replay.Change) (bool, error) {
 		w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintf(w, "%s  seq:%d  %s\n", stamp(st.SeenNs), st.Seq, e.Source)
+		fmt.Fprintf(w, "%s  seq:%d  %s\n", stamp(st.SeenNs), st.Seq, term.Printable(e.Source))
 		for _, change := range changes {
 			replay.WriteFields(w, change)
 		}

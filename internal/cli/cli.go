@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/tapedeck-io/tapedeck/internal/term"
+	xterm "golang.org/x/term"
 )
 
 // Exit codes.
@@ -39,7 +41,15 @@ var ErrFound = errors.New("found a difference")
 func Main(root *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return run(ctx, root, os.Args[1:], os.Stdout, os.Stderr)
+	return run(ctx, root, os.Args[1:], shown(os.Stdout), shown(os.Stderr))
+}
+
+// shown is where output goes. What a tape or a cluster has in it must not steer a terminal.
+func shown(f *os.File) io.Writer {
+	if xterm.IsTerminal(int(f.Fd())) {
+		return term.NewWriter(f)
+	}
+	return f
 }
 
 func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {

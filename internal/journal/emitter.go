@@ -108,5 +108,8 @@ func (j *Journal) item(ev *eventpb.Event) (item, error) {
 		return item{}, fmt.Errorf("%w: %s of %s has %d bytes, %d are allowed",
 			ErrTooBig, events.KindOf(ev), ev.Source, len(data), MaxEvent)
 	}
+	if sprawls(data) { // nor could it be read
+		return item{}, fmt.Errorf("%w: %s of %s: %w", ErrTooBig, events.KindOf(ev), ev.Source, errSprawls)
+	}
 	return item{id: ev.Id, subject: subject(j.session, ev.Node, ev.Source, events.KindOf(ev)), data: data}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"os"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/journal/journaltest"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -56,6 +58,13 @@ func liar(n uint64) []byte {
 	return append(b, 1, 0, 0) // the last block, raw, empty
 }
 
+// sprawling is an event of as many empty deltas of maps as there is room for.
+func sprawling() []byte {
+	const maps, delta = 23, 1
+	empty := protowire.AppendBytes(protowire.AppendTag(nil, delta, protowire.BytesType), nil)
+	return protowire.AppendBytes(protowire.AppendTag(nil, maps, protowire.BytesType), bytes.Repeat(empty, (journal.MaxEvent-64)/len(empty)))
+}
+
 // readAll does with a tape what can be done with one, and returns how many records came.
 func readAll(b []byte) (records int) {
 	tape, err := journal.ReadTape(bytes.NewReader(b), int64(len(b)), "hostile.tape")
@@ -96,6 +105,7 @@ func TestHostileTapesTakeLittleMemory(t *testing.T) {
 		"index with negative sizes":  withIndex(headerFrame(), &eventpb.TapeIndex{FrameSeq: []uint64{1}, FrameNs: []uint64{1}, FrameOffset: []uint64{32}, FrameSize: []uint64{1 << 63}}),
 		"index of uneven columns":    withIndex(headerFrame(), &eventpb.TapeIndex{FrameSeq: []uint64{1, 1}}),
 		"record longer than a frame": append(headerFrame(), bomb(0)...),
+		"event of empty parts":       tapeOf(t, [][]byte{sprawling()}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -106,6 +116,22 @@ func TestHostileTapesTakeLittleMemory(t *testing.T) {
 				t.Errorf("%d MiB allocated, %d records", got, records)
 			}
 		})
+	}
+}
+
+// An event that could not be read again is not stored either.
+func TestSprawlingEventIsRefused(t *testing.T) {
+	j, err := journal.Open(t.TempDir(), journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close(t.Context())
+	e := &eventpb.Event{}
+	if err := proto.Unmarshal(sprawling(), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Emitter("bpfmap")(t.Context(), e); !errors.Is(err, journal.ErrTooBig) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -61,7 +61,7 @@ type Journal struct {
 // has it open.
 func Open(dir string, o Options) (*Journal, error) {
 	o = o.withDefaults()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("make session folder: %w", err)
 	}
 	lock, err := lockDir(dir)

@@ -14,6 +14,19 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events"
 )
 
+// makeFolder makes a session's folder, closed to others. One that somebody made for it is closed too; one that holds
+// something is another's to decide on, and what the session puts into it is closed by itself.
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}
+
 // sessionID reads DIR/session, or makes it once: from want when given, else from the time. An id is one token
 // of a subject.
 func sessionID(dir, want string) (string, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tapedeck-io/tapedeck/internal/events"
+	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -13,6 +15,11 @@ const (
 	fieldEvent = 2
 	fieldSeen  = 5 // seen_ns of Event
 )
+
+// sprawls says that an event would take hundreds of times its size in memory.
+func sprawls(event []byte) bool {
+	return len(event) > 2*maxParts && events.Sprawls(event, (*eventpb.Event)(nil).ProtoReflect().Descriptor(), maxParts)
+}
 
 // appendRecord encodes a TapeRecord behind its length. By hand, so that the bytes are the same in every build.
 func appendRecord(b []byte, r Record) []byte {
@@ -25,7 +32,14 @@ func appendRecord(b []byte, r Record) []byte {
 	return protowire.AppendBytes(b, r.Data)
 }
 
-var errRecord = errors.New("malformed record")
+var (
+	errRecord  = errors.New("malformed record")
+	errSprawls = fmt.Errorf("an event of more than %d parts", maxParts)
+)
+
+// maxParts is how many parts an event can have when it is as large as one can be, and each has no more than eight bytes:
+// what is read has more, also of those who fill logs or labels on purpose.
+const maxParts = MaxEvent / 8
 
 // cutRecord takes the first record off b. Its data is a part of b.
 func cutRecord(b []byte) (r Record, rest []byte, err error) {
@@ -65,6 +79,9 @@ func eachRecord(frame []byte, first, last uint64, fn func(Record) error) error {
 		}
 		if r.Seq < least || r.Seq > last {
 			return fmt.Errorf("%w: position %d where one of %d to %d belongs", ErrDamaged, r.Seq, least, last)
+		}
+		if sprawls(r.Data) {
+			return fmt.Errorf("%w: position %d: %w", ErrDamaged, r.Seq, errSprawls)
 		}
 		least, frame = r.Seq+1, rest
 		if err := fn(r); err != nil {

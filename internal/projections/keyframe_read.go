@@ -9,14 +9,21 @@ import (
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
+	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"google.golang.org/protobuf/proto"
 )
+
+// A State has no more parts than that: each takes a hundred bytes of memory and more, and could have two on a tape.
+const leastParts, bytesPerPart = 1 << 20, 16
 
 // UnmarshalState decodes what Marshal of the same FoldVersion made. Folding goes on from there as if it had come
 // from the start.
 func UnmarshalState(b []byte) (*State, error) {
 	m := &eventpb.State{}
+	if limit := leastParts + len(b)/bytesPerPart; len(b) > 2*leastParts && events.Sprawls(b, m.ProtoReflect().Descriptor(), limit) {
+		return nil, fmt.Errorf("decode state: more than %d parts in %d bytes", limit, len(b))
+	}
 	if err := proto.Unmarshal(b, m); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -163,6 +164,21 @@ func TestForeignStates(t *testing.T) {
 		if _, err := UnmarshalState(b); err == nil {
 			t.Errorf("%s was decoded", name)
 		}
+	}
+}
+
+// A keyframe on a tape may hold 256 MiB once it is unpacked, and each of two bytes could be a thing of its own.
+func TestStateOfEmptyPartsTakesLittleMemory(t *testing.T) {
+	b := bytes.Repeat([]byte{byte(9)<<3 | 2, 0}, 16<<20) // a list of the State's, whose items are messages
+	if d := (&eventpb.State{}).ProtoReflect().Descriptor().Fields().ByNumber(9); d == nil || !d.IsList() || d.Message() == nil {
+		t.Fatal("field 9 is no list of messages")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := UnmarshalState(b)
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || got > 1 {
+		t.Errorf("%d MiB allocated, %v", got, err)
 	}
 }
 

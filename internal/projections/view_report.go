@@ -3,6 +3,8 @@ package projections
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/tapedeck-io/tapedeck/internal/term"
 )
 
 // reportView makes report.txt: seven lines from the state now, "unknown" for what is not known.
@@ -35,7 +37,7 @@ func reportView(s *State, w *waits) any {
 		if need(w, l.source, l.key, 0, l.known) == nil {
 			l.value = "unknown"
 		}
-		out += fmt.Sprintf("%s=%s\n", l.key, l.value)
+		out += fmt.Sprintf("%s=%s\n", l.key, term.Printable(l.value)) // a line stays a line
 	}
 	return text(out)
 }

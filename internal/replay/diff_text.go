@@ -99,7 +99,8 @@ func split(v *string) []string {
 }
 
 // Unified prints the difference as `diff -u` does: each file, then each kind of thing as a list with a line for each.
-func (d *Diff) Unified(out io.Writer) error {
+func (d *Diff) Unified(w io.Writer) error {
+	out := term.NewWriter(w) // JSON leaves some characters as they are that steer a terminal
 	from, to := d.fromState.Files(), d.toState.Files()
 	for i := range from {
 		if from[i].Name != "session.json" && i < len(to) {

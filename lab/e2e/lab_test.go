@@ -92,23 +92,25 @@ func (l *lab) record() {
 	if err := l.cmd.Start(); err != nil {
 		l.Fatal(err)
 	}
-	l.eventually(30*time.Second, "all sources up", func() error {
-		var s struct {
-			Sources []struct{ Source, Status string }
+	l.eventually(30*time.Second, "all sources up", l.sourcesUp)
+}
+
+func (l *lab) sourcesUp() error {
+	var s struct {
+		Sources []struct{ Source, Status string }
+	}
+	if err := l.read("session.json", &s); err != nil {
+		return err
+	}
+	for _, src := range s.Sources {
+		if src.Source != "recorder" && src.Status != "up" {
+			return errors.New(src.Source + " is " + src.Status)
 		}
-		if err := l.read("session.json", &s); err != nil {
-			return err
-		}
-		for _, src := range s.Sources {
-			if src.Source != "recorder" && src.Status != "up" {
-				return errors.New(src.Source + " is " + src.Status)
-			}
-		}
-		if len(s.Sources) < 7 {
-			return errors.New("not all sources are listed")
-		}
-		return nil
-	})
+	}
+	if len(s.Sources) < 7 {
+		return errors.New("not all sources are listed")
+	}
+	return nil
 }
 
 func (l *lab) stop(sig syscall.Signal) {

@@ -25,12 +25,20 @@ func WriteCSV(ctx context.Context, w io.Writer, tape *journal.Tape, filter Filte
 		if v.DelayMs != nil {
 			delay, cause = strconv.FormatFloat(*v.DelayMs, 'f', 3, 64), strconv.FormatUint(*v.CauseSeq, 10)
 		}
-		return out.Write([]string{v.Time, v.Clock, v.Seen, delay, strings.Join(v.Services, " "), string(v.Kind),
-			v.Subject, v.Text, strconv.FormatUint(v.Seq, 10), cause})
+		return out.Write([]string{v.Time, v.Clock, v.Seen, delay, inert(strings.Join(v.Services, " ")), string(v.Kind),
+			inert(v.Subject), inert(v.Text), strconv.FormatUint(v.Seq, 10), cause})
 	})
 	if err != nil {
 		return err
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// inert keeps foreign text from being run: a spreadsheet takes what begins so for a formula.
+func inert(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
 }

@@ -54,7 +54,7 @@ func pruneStatus(o object) (object, error) {
 }
 
 // pruneConfig makes of /v1/config what `cilium-dbg config --all -o json` prints: the configuration as started
-// with, and what was changed since laid over it.
+// with, and what was changed since laid over it. It leaves out what is secret.
 func pruneConfig(o object) (object, error) {
 	status, _ := o["status"].(object)
 	config, ok := status["daemonConfigurationMap"].(object)
@@ -63,6 +63,7 @@ func pruneConfig(o object) (object, error) {
 	}
 	realized, _ := status["realized"].(object)
 	maps.Copy(config, realized)
+	hideSecrets(config)
 	return config, nil
 }
 

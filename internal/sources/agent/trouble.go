@@ -23,7 +23,7 @@ func (c *client) trouble(err error) error {
 		t.Mend = "start the Cilium agent on this node, or give its socket with --agent"
 	case errors.Is(err, fs.ErrPermission):
 		t.Cause = errors.New("permission denied")
-		t.Mend = "run as root or as a member of the socket's group"
+		t.Mend = "run as root or as a member of the socket's group, or give the recorder CAP_DAC_OVERRIDE"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK):
 		t.Cause = errors.New("nothing listens on it")
 		t.Mend = "wait for the agent to come back, or see why its pod is not running (kubectl -n kube-system get pods -l k8s-app=cilium)"

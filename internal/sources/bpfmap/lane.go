@@ -14,6 +14,7 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"golang.org/x/sys/unix"
 )
 
 // lane polls some of the maps, one after the other.
@@ -248,8 +249,11 @@ func (l *lane) close() {
 
 func openTrouble(name string, err error) error {
 	mend := "see whether `bpftool map show pinned` can read it"
-	if isForbidden(err) {
-		mend = "run as root, or with CAP_BPF"
+	switch {
+	case errors.Is(err, unix.EACCES):
+		mend = mendFiles
+	case errors.Is(err, unix.EPERM): // of the kernel's BPF call; from Linux 5.19 on it asks for no right to read
+		mend = "give the recorder CAP_BPF"
 	}
 	return &events.Trouble{Thing: name, Cause: fmt.Errorf("open pin: %w", err), Mend: mend}
 }

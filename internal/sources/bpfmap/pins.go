@@ -86,11 +86,14 @@ func mounted(bpffs string) error {
 	return nil
 }
 
+// mendFiles is for pins that belong to root and are closed to others.
+const mendFiles = "run as root, or give the recorder CAP_DAC_READ_SEARCH"
+
 func dirTrouble(bpffs, dir string, err error) error {
 	if notMounted := mounted(bpffs); notMounted != nil {
 		return notMounted
 	}
-	t := &events.Trouble{Thing: dir, Cause: err, Mend: "run as root"}
+	t := &events.Trouble{Thing: dir, Cause: err, Mend: mendFiles}
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Cause, t.Mend = errors.New("no Cilium maps are pinned here"), "start the Cilium agent on this node"
 	}

@@ -97,7 +97,7 @@ func (t *table) read(ctx context.Context, s *snapshot, p *packer) (whole bool, e
 		t.good = now
 		return true, nil
 	case !isIncomplete(err):
-		return false, &events.Trouble{Thing: t.name, Cause: err, Mend: "run as root, or with CAP_BPF and CAP_PERFMON"}
+		return false, &events.Trouble{Thing: t.name, Cause: err, Mend: "give the recorder CAP_BPF"}
 	}
 	// Tell it at once, and then now and then, not at every poll.
 	if t.told.IsZero() || now.Sub(t.told) >= tellEvery {

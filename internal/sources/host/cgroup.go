@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/cilium/ebpf"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
@@ -45,6 +47,10 @@ type cgroups struct {
 	links cgroupLinks
 }
 
+// cgroupsByID is what is missed of cgroups that have to be opened by id: their paths, and what stands at them without a
+// link.
+const cgroupsByID = "cgroup by its id"
+
 func newCgroups(cfg Config) *cgroups {
 	return &cgroups{root: cfg.CgroupRoot, tree: cgroupTree{root: cfg.CgroupRoot, proc: cfg.Proc}, links: cgroupLinks{known: map[uint32]hooked{}}}
 }
@@ -67,9 +73,14 @@ func (c *cgroups) attachments(missed func(string, error)) (list []*eventpb.Attac
 		list = append(list, found...)
 		return nil
 	}
+	byID := func(err error) {
+		if errors.Is(err, fs.ErrPermission) {
+			missed(cgroupsByID, err)
+		}
+	}
 	root, err := openCgroup(c.root)
 	if err == nil {
-		c.tree.name(root)
+		byID(c.tree.name(root))
 		above := c.tree.above(root)
 		err = look(root)
 		for _, dir := range above {
@@ -85,9 +96,12 @@ func (c *cgroups) attachments(missed func(string, error)) (list []*eventpb.Attac
 		if looked[id] {
 			continue
 		}
-		if dir, err := c.tree.open(id); err != nil || look(dir) != nil {
-			list = append(list, c.links.at(id)...)
+		dir, err := c.tree.open(id)
+		if err == nil && look(dir) == nil {
+			continue
 		}
+		byID(err)
+		list = append(list, c.links.at(id)...)
 	}
 	return list
 }

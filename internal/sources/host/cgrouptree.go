@@ -89,14 +89,16 @@ func (t *cgroupTree) open(id uint64) (*cgroupDir, error) {
 }
 
 // name gives a cgroup that is not the top of the hierarchy its place in it: where it is mounted says nothing.
-func (t *cgroupTree) name(dir *cgroupDir) {
+func (t *cgroupTree) name(dir *cgroupDir) error {
 	if dir.id == rootCgroup {
-		return
+		return nil
 	}
-	if same, err := t.open(dir.id); err == nil {
-		dir.name = same.name
-		same.Close()
+	same, err := t.open(dir.id)
+	if err != nil {
+		return err
 	}
+	dir.name = same.name
+	return same.Close()
 }
 
 // above opens the cgroups above one, from the nearest on. There are none when its place is not known.

@@ -34,7 +34,12 @@ func (s *Source) Check(ctx context.Context) []sources.Finding {
 	for _, set := range state.RuleSets {
 		findings = append(findings, rulesFinding(set))
 	}
-	findings = append(findings, s.programsFinding(state), tailCallsFinding(state), s.cgroupFinding(state))
+	programs := s.programsFinding(state)
+	findings = append(findings, programs)
+	if programs.Err == nil { // what is not seen calls nothing
+		findings = append(findings, tailCallsFinding(state))
+	}
+	findings = append(findings, s.cgroupFinding(state))
 	return append(findings, countFindings(s.cfg, state)...)
 }
 
@@ -59,7 +64,7 @@ func rulesFinding(set *eventpb.RuleSet) sources.Finding {
 		case strings.HasSuffix(set.Unreadable, "not installed"):
 			mend = "install iptables; until then rules are recorded as unreadable"
 		case strings.Contains(strings.ToLower(set.Unreadable), "permission denied"):
-			mend = "run as root or with CAP_NET_ADMIN"
+			mend = "give the recorder CAP_NET_ADMIN"
 		}
 		f.Err = &events.Trouble{Thing: "rules", Cause: errors.New(set.Unreadable), Mend: mend}
 		return f
@@ -74,11 +79,17 @@ func rulesFinding(set *eventpb.RuleSet) sources.Finding {
 	return f
 }
 
+// What the kernel asks for, where it asks for a right.
+const (
+	mendPrograms = "give the recorder CAP_SYS_ADMIN: the kernel lets nobody else open programs, maps and links by their ids"
+	mendCgroups  = "give the recorder CAP_DAC_READ_SEARCH, with which a cgroup is opened by its id"
+)
+
 func (s *Source) programsFinding(state *eventpb.HostState) sources.Finding {
 	f := sources.Finding{Thing: "programs at devices"}
 	for _, u := range state.Attachments.GetUnreadable() {
 		if !strings.HasPrefix(u, "cgroup ") && !strings.HasPrefix(u, "tail calls") {
-			f.Err = &events.Trouble{Thing: "BPF programs", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN"}
+			f.Err = &events.Trouble{Thing: "BPF programs", Cause: errors.New(u), Mend: mendPrograms}
 			return f
 		}
 	}
@@ -97,7 +108,7 @@ func tailCallsFinding(state *eventpb.HostState) sources.Finding {
 	f := sources.Finding{Thing: "tail calls"}
 	for _, u := range state.Attachments.GetUnreadable() {
 		if strings.HasPrefix(u, "tail calls") {
-			f.Err = &events.Trouble{Thing: "programs behind tail calls", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF and CAP_SYS_ADMIN"}
+			f.Err = &events.Trouble{Thing: "programs behind tail calls", Cause: errors.New(u), Mend: mendPrograms}
 			return f
 		}
 	}
@@ -113,7 +124,10 @@ func (s *Source) cgroupFinding(state *eventpb.HostState) sources.Finding {
 	}
 	for _, u := range state.Attachments.GetUnreadable() {
 		if strings.HasPrefix(u, "cgroup ") {
-			f.Err = &events.Trouble{Thing: "programs of socket load balancing", Cause: errors.New(u), Mend: "run as root, or with CAP_BPF and CAP_NET_ADMIN"}
+			f.Err = &events.Trouble{Thing: "programs of socket load balancing", Cause: errors.New(u), Mend: mendPrograms}
+			if strings.HasPrefix(u, cgroupsByID) {
+				f.Err = &events.Trouble{Thing: "programs of socket load balancing", Cause: errors.New(u), Mend: mendCgroups}
+			}
 			return f
 		}
 	}
@@ -158,13 +172,19 @@ func podsFinding(cfg Config) sources.Finding {
 	pods, n := podsHere(cfg.Proc), 0
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		found, _, err := podSockets(cfg.Proc, pods[uid].proc.pid)
-		if err != nil {
-			f.Err = &events.Trouble{Thing: "sockets of the pod with uid " + uid, Cause: err, Mend: "run as root, or with CAP_SYS_ADMIN, CAP_SYS_PTRACE and the node's process namespace"}
+		n += len(found)
+		var less *cookieless
+		switch name := "the pod with uid " + uid; {
+		case err == nil, errors.Is(err, fs.ErrNotExist): // it has just ended
+		case errors.As(err, &less):
+			f.Err = less.trouble(name)
+			return f
+		default:
+			f.Err = &events.Trouble{Thing: "sockets of " + name, Cause: err, Mend: "give the recorder the node's process namespace (hostPID in a pod)"}
 			return f
 		}
-		n += len(found)
 	}
-	f.Seen = fmt.Sprintf("%d of %d pods with a network of their own", n, len(pods))
+	f.Seen = fmt.Sprintf("%d in %d pods with a network of their own", n, len(pods))
 	if len(pods) > maxPods {
 		f.Seen += fmt.Sprintf(", of which %d are recorded", maxPods)
 	}

@@ -1,11 +1,15 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
+	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -50,7 +54,8 @@ func (r diagRequestUDP) Serialize() []byte {
 	return b
 }
 
-// dumpSockets lists TCP sockets of this process's own network namespace. The table of the whole machine is walked unless only listeners are asked for.
+// dumpSockets lists TCP sockets of this process's own network namespace. The table of the whole machine is walked unless
+// only listeners are asked for.
 func dumpSockets(states uint32) ([]socket, error) {
 	s, err := diagSocket("")
 	if err != nil {
@@ -60,7 +65,8 @@ func dumpSockets(states uint32) ([]socket, error) {
 	return dump(s, getTCP, diagRequest{states}, "tcp")
 }
 
-// podSockets reads the TCP sockets of a process's network, and that network's cookie.
+// podSockets reads the TCP sockets of a process's network, and that network's cookie. Where the network
+// itself cannot be asked it reads /proc, and its error is a cookieless.
 func podSockets(proc string, pid int) (list []socket, cookie uint64, err error) {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	s, err := diagSocket(filepath.Join(dir, "ns/net"))
@@ -71,8 +77,29 @@ func podSockets(proc string, pid int) (list []socket, cookie uint64, err error) 
 			return list, cookie, nil
 		}
 	}
-	list, err = procSockets(filepath.Join(dir, "net"), "tcp")
-	return list, cookie, err
+	why := err
+	if list, err = procSockets(filepath.Join(dir, "net"), "tcp"); err != nil {
+		return nil, 0, err
+	}
+	return list, 0, &cookieless{why}
+}
+
+// cookieless is why a pod's sockets were read from /proc, which tells neither their cookies nor their network's.
+type cookieless struct{ why error }
+
+func (c *cookieless) Error() string { return c.why.Error() }
+func (c *cookieless) Unwrap() error { return c.why }
+
+// trouble says which right is missing to ask a pod's network.
+func (c *cookieless) trouble(pod string) error {
+	t := &events.Trouble{Thing: "cookies of the sockets of " + pod, Cause: c.why, Mend: "give the recorder CAP_SYS_ADMIN and CAP_SYS_PTRACE"}
+	switch {
+	case errors.Is(c.why, fs.ErrPermission):
+		t.Cause, t.Mend = errors.New("not permitted to open its network namespace"), "give the recorder CAP_SYS_PTRACE"
+	case strings.HasSuffix(c.why.Error(), unix.EPERM.Error()): // netlink hides what kind of error it is
+		t.Cause, t.Mend = errors.New("not permitted to enter its network namespace"), "give the recorder CAP_SYS_ADMIN"
+	}
+	return t
 }
 
 // netnsCookie is that of the network namespace a socket is in; 0 where the kernel (before 5.14) does not tell.

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -44,6 +45,7 @@ type pods struct {
 	reads   int           // of other pods, in this look
 	leftOut int
 	omitted *eventpb.Gap // to be told
+	warned  bool         // that there are no cookies
 }
 
 func newPods(cfg Config) *pods { return &pods{cfg: cfg, log: cfg.Logger} }
@@ -173,6 +175,14 @@ func (p *pods) sockets(one *pod, now time.Time) *eventpb.PodSockets {
 	if !one.proc.alive(p.cfg.Proc) { // it ended meanwhile, or these are another's
 		p.lose(one, now)
 		return nil
+	}
+	var less *cookieless
+	if errors.As(err, &less) {
+		if !p.warned {
+			p.warned = true
+			p.log.Warn("pods' sockets are told without cookies", "error", less.trouble("pod "+one.namespace+"/"+one.name))
+		}
+		err = nil
 	}
 	if err != nil {
 		p.log.Warn("a pod's sockets cannot be read", "namespace", one.namespace, "pod", one.name, "error", err)

@@ -343,7 +343,7 @@ func TestCheckCountsThePodsThatAreThere(t *testing.T) {
 	proc.stat(1, "init", "S", 1)
 	several(proc, 2)
 	proc.start(100, 1000, "1-2-3", "x") // of no pod
-	if f := podsFinding(New(Config{Proc: proc.dir}).cfg); f.Err != nil || f.Seen != "6 of 2 pods with a network of their own" {
+	if f := podsFinding(New(Config{Proc: proc.dir}).cfg); f.Err != nil || f.Seen != "6 in 2 pods with a network of their own" {
 		t.Errorf("found %+v", f)
 	}
 }

@@ -90,7 +90,7 @@ func (p peer) trouble(err error) error {
 		t.Mend = "turn Hubble on (hubble.enabled=true), wait for the agent, or give the address with --hubble"
 	case errors.Is(err, fs.ErrPermission):
 		t.Cause = errors.New("permission denied")
-		t.Mend = "run as root or as a member of the socket's group"
+		t.Mend = "run as root or as a member of the socket's group, or give the recorder CAP_DAC_OVERRIDE"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		t.Cause = errors.New("nothing listens there")
 		t.Mend = "wait for the agent to come back, or turn Hubble on (hubble.enabled=true)"

@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 				api.answer(http.StatusForbidden, "pods")
 				return Config{Kubeconfig: api.kubeconfig(t)}
 			},
-			[]string{"Kubernetes", "lab", "services", "endpointslices", "grant this user get, list and watch on pods", "nodes", "ciliumendpoints"},
+			[]string{"Kubernetes", "lab", "services", "endpointslices", "grant this user list and watch on pods", "nodes", "ciliumendpoints"},
 		},
 		"no Cilium types": {
 			func(t *testing.T, api *fakeAPI) Config {

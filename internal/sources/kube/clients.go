@@ -63,7 +63,7 @@ func trouble(server, what string, err error) error {
 	thing := "API server " + server
 	switch {
 	case apierrors.IsForbidden(err):
-		return &events.Trouble{Thing: what + " at " + thing, Cause: err, Mend: "grant this user get, list and watch on " + what}
+		return &events.Trouble{Thing: what + " at " + thing, Cause: err, Mend: "grant this user list and watch on " + what}
 	case apierrors.IsUnauthorized(err):
 		return &events.Trouble{Thing: thing, Cause: err, Mend: "renew the credentials in the kubeconfig"}
 	case apierrors.ReasonForError(err) != "":

@@ -217,7 +217,7 @@ func TestRefusalEndsAtOnce(t *testing.T) {
 	s.patience = time.Hour
 	r := start(t, s)
 	err := r.Ended()
-	if err == nil || !strings.Contains(err.Error(), "grant this user get, list and watch on endpointslices") {
+	if err == nil || !strings.Contains(err.Error(), "grant this user list and watch on endpointslices") {
 		t.Errorf("Run returned %v, want it to name the right that is missing", err)
 	}
 }
