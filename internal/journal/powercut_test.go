@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,9 +17,10 @@ import (
 // disk is an ext4 file system on a loop device, of which the power can be cut: what was not written to the device
 // is gone, and the next mount replays the file system's journal.
 type disk struct {
-	t           *testing.T
-	device, dir string
-	cutAt       int64
+	t          *testing.T
+	image, dir string // dir is where it is mounted
+	boots      int
+	cutAt      int64
 }
 
 func newDisk(t *testing.T) *disk {
@@ -36,12 +38,7 @@ func newDisk(t *testing.T) *disk {
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", image).CombinedOutput(); err != nil {
 		t.Skipf("mkfs.ext4: %v %s", err, out)
 	}
-	out, err := exec.Command("losetup", "--find", "--show", image).CombinedOutput()
-	if err != nil {
-		t.Skipf("losetup: %v %s", err, out)
-	}
-	d := &disk{t: t, device: strings.TrimSpace(string(out)), dir: t.TempDir()}
-	t.Cleanup(func() { exec.Command("losetup", "--detach", d.device).Run() })
+	d := &disk{t: t, image: image, dir: t.TempDir()}
 	d.mount()
 	t.Cleanup(func() { unix.Unmount(d.dir, 0) })
 	return d
@@ -49,8 +46,17 @@ func newDisk(t *testing.T) *disk {
 
 func (d *disk) mount() {
 	d.t.Helper()
-	if err := unix.Mount(d.device, d.dir, "ext4", 0, ""); err != nil {
-		d.t.Fatal("mount: ", err)
+	out, err := exec.Command("losetup", "--find", "--show", d.image).CombinedOutput()
+	if err != nil {
+		d.t.Skipf("losetup: %v %s", err, out)
+	}
+	device := strings.TrimSpace(string(out))
+	mounted := unix.Mount(device, d.dir, "ext4", 0, "")
+	if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil { // when it is unmounted
+		d.t.Errorf("losetup --detach: %v %s", err, out)
+	}
+	if mounted != nil {
+		d.t.Fatal("mount: ", mounted)
 	}
 }
 
@@ -68,12 +74,20 @@ func (d *disk) cut() {
 	}
 }
 
-// boot mounts what the cut left.
+// boot mounts a copy of what the cut left. The disk itself may still be mounted in a mount namespace that another
+// process made meanwhile: mounted again it would be the same file system, which stays cut.
 func (d *disk) boot() {
 	d.t.Helper()
 	if err := unix.Unmount(d.dir, 0); err != nil {
 		d.t.Fatal("unmount: ", err)
 	}
+	left := d.image
+	d.boots++
+	d.image = fmt.Sprint(filepath.Join(filepath.Dir(left), "image"), d.boots)
+	if out, err := exec.Command("cp", "--sparse=always", left, d.image).CombinedOutput(); err != nil {
+		d.t.Fatalf("copy the disk: %v %s", err, out)
+	}
+	os.Remove(left) // its blocks go when the last mount does
 	d.mount()
 }
 

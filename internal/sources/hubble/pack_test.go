@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/hubble/hubbletest"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -92,7 +93,7 @@ func FuzzExpand(f *testing.F) {
 func TestBatchKeepsNodesApart(t *testing.T) {
 	b := newBatch()
 	for i, node := range []string{"a", "b", "a"} {
-		f := flow(i).GetFlow()
+		f := hubbletest.Flow(i).GetFlow()
 		f.NodeName = node
 		if err := b.addFlow(f, time.Now()); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/hubble/hubbletest"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -32,27 +33,27 @@ func count(n int) func([]*eventpb.Event) bool {
 }
 
 func TestRingIsStoredBeforeReadyThenFollowed(t *testing.T) {
-	o := newObserver(t)
-	o.write(flow(1), flow(2), flow(3))
-	r := run(t, New(Config{Address: o.socket})).up(t)
+	o := hubbletest.New(t)
+	o.Write(hubbletest.Flow(1), hubbletest.Flow(2), hubbletest.Flow(3))
+	r := run(t, New(Config{Address: o.Socket})).up(t)
 	if diff := cmp.Diff([]string{"1", "2", "3"}, flowNumbers(r.wait(t, count(3)))); diff != "" {
 		t.Errorf("ring: %s", diff)
 	}
-	o.write(flow(4))
+	o.Write(hubbletest.Flow(4))
 	got := r.wait(t, count(4))
-	if diff := cmp.Diff(flow(4).GetFlow(), flowsOf(got)[3], protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(hubbletest.Flow(4).GetFlow(), flowsOf(got)[3], protocmp.Transform()); diff != "" {
 		t.Errorf("flow: %s", diff)
 	}
 	if gaps := gapsOf(got); len(gaps) > 0 {
 		t.Errorf("gaps on a first start: %v", gaps)
 	}
-	if req := o.asked[0]; req.First || !req.Follow || req.GetSince() == nil {
+	if req := o.Asked()[0]; req.First || !req.Follow || req.GetSince() == nil {
 		t.Errorf("asked for %v", req)
 	}
 }
 
 func TestReadyWithAnEmptyRing(t *testing.T) {
-	r := run(t, New(Config{Address: newObserver(t).socket})).up(t)
+	r := run(t, New(Config{Address: hubbletest.New(t).Socket})).up(t)
 	r.end()
 	if err := r.broke(t); err != nil {
 		t.Errorf("Run = %v, want nil", err)
@@ -61,17 +62,17 @@ func TestReadyWithAnEmptyRing(t *testing.T) {
 
 // The observer ends the stream with OK: what was received is kept, and the next Run goes on without repeats.
 func TestEndOfStreamIsABreakAndIsResumed(t *testing.T) {
-	o := newObserver(t)
-	o.agent = []*observerpb.GetAgentEventsResponse{{Time: timestamppb.New(base), AgentEvent: &flowpb.AgentEvent{Type: flowpb.AgentEventType_AGENT_STARTED}}}
-	o.write(flow(1), flow(2))
-	s := New(Config{Address: "unix://" + o.socket})
+	o := hubbletest.New(t)
+	o.Agent = []*observerpb.GetAgentEventsResponse{{Time: timestamppb.New(hubbletest.Base), AgentEvent: &flowpb.AgentEvent{Type: flowpb.AgentEventType_AGENT_STARTED}}}
+	o.Write(hubbletest.Flow(1), hubbletest.Flow(2))
+	s := New(Config{Address: "unix://" + o.Socket})
 	r := run(t, s).up(t)
-	o.end()
+	o.End()
 	var trouble *events.Trouble
 	if err := r.broke(t); !errors.As(err, &trouble) || !strings.Contains(err.Error(), "ended the stream") {
 		t.Fatalf("Run = %v, want a Trouble", err)
 	}
-	o.write(flow(3))
+	o.Write(hubbletest.Flow(3))
 	again := run(t, s).up(t)
 	got := again.wait(t, count(1))
 	if diff := cmp.Diff([]string{"3"}, flowNumbers(got)); diff != "" {
@@ -86,13 +87,13 @@ func TestEndOfStreamIsABreakAndIsResumed(t *testing.T) {
 
 // A recorder that starts again: flows of the cursor's instant come again, one of them was not recorded.
 func TestResumeDropsRepeatsByUUID(t *testing.T) {
-	o := newObserver(t)
-	twin := flow(7)
+	o := hubbletest.New(t)
+	twin := hubbletest.Flow(7)
 	twin.GetFlow().Uuid = "00000000-0000-4000-8000-00000000000b"
-	o.write(flow(6), flow(7), twin, flow(8))
+	o.Write(hubbletest.Flow(6), hubbletest.Flow(7), twin, hubbletest.Flow(8))
 	var cursor Cursor
 	seen := &eventpb.Flows{}
-	for _, m := range []*observerpb.GetFlowsResponse{flow(6), flow(7)} {
+	for _, m := range []*observerpb.GetFlowsResponse{hubbletest.Flow(6), hubbletest.Flow(7)} {
 		packed, err := pack(m.GetFlow())
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +101,7 @@ func TestResumeDropsRepeatsByUUID(t *testing.T) {
 		seen.Flows = append(seen.Flows, packed)
 	}
 	cursor.Add(events.New(seen))
-	got := run(t, New(Config{Address: o.socket, Resume: cursor})).up(t).wait(t, count(2))
+	got := run(t, New(Config{Address: o.Socket, Resume: cursor})).up(t).wait(t, count(2))
 	if diff := cmp.Diff([]string{"b", "8"}, flowNumbers(got)); diff != "" {
 		t.Errorf("resumed: %s", diff)
 	}
@@ -110,12 +111,12 @@ func TestResumeDropsRepeatsByUUID(t *testing.T) {
 }
 
 func TestRingThatNoLongerReachesBackIsAGap(t *testing.T) {
-	o := newObserver(t)
-	o.write(flow(500), flow(501))
-	last := base.Add(7 * time.Millisecond).UnixNano()
-	got := run(t, New(Config{Address: o.socket, Resume: Cursor{TimeNs: last}})).up(t).wait(t, count(2))
+	o := hubbletest.New(t)
+	o.Write(hubbletest.Flow(500), hubbletest.Flow(501))
+	last := hubbletest.Base.Add(7 * time.Millisecond).UnixNano()
+	got := run(t, New(Config{Address: o.Socket, Resume: Cursor{TimeNs: last}})).up(t).wait(t, count(2))
 	gaps := gapsOf(got)
-	if len(gaps) != 1 || gaps[0].FromNs != last || gaps[0].ToNs != base.Add(500*time.Millisecond).UnixNano() || gaps[0].Reason != eventpb.GapReason_GAP_REASON_LOST {
+	if len(gaps) != 1 || gaps[0].FromNs != last || gaps[0].ToNs != hubbletest.Base.Add(500*time.Millisecond).UnixNano() || gaps[0].Reason != eventpb.GapReason_GAP_REASON_LOST {
 		t.Errorf("gaps %v", gaps)
 	}
 	if got[0].GetGap() == nil {
@@ -125,25 +126,25 @@ func TestRingThatNoLongerReachesBackIsAGap(t *testing.T) {
 
 // A clock that was set back must not make the recorder wait for the old time.
 func TestCursorInTheFutureStillSeesFlows(t *testing.T) {
-	o := newObserver(t)
-	r := run(t, New(Config{Address: o.socket, Resume: Cursor{TimeNs: time.Now().Add(time.Hour).UnixNano()}})).up(t)
-	now := flow(1)
+	o := hubbletest.New(t)
+	r := run(t, New(Config{Address: o.Socket, Resume: Cursor{TimeNs: time.Now().Add(time.Hour).UnixNano()}})).up(t)
+	now := hubbletest.Flow(1)
 	now.GetFlow().Time = timestamppb.New(time.Now().Add(time.Second))
 	now.Time = now.GetFlow().Time
-	o.write(now)
+	o.Write(now)
 	r.wait(t, count(1))
 }
 
 // One lost event per flow, the first message of all a lost event: the flows are whole, the losses are few gaps.
 func TestLostEventsAreSummedPerSource(t *testing.T) {
-	o := newObserver(t)
-	first := base.Add(-time.Second)
-	o.write(lostEvent(flowpb.LostEventSource_HUBBLE_RING_BUFFER, 1, first))
+	o := hubbletest.New(t)
+	first := hubbletest.Base.Add(-time.Second)
+	o.Write(hubbletest.Lost(flowpb.LostEventSource_HUBBLE_RING_BUFFER, 1, first))
 	for i := range 300 {
-		o.write(flow(i+1), lostEvent(flowpb.LostEventSource_HUBBLE_RING_BUFFER, 1, base.Add(time.Duration(i)*time.Millisecond)))
+		o.Write(hubbletest.Flow(i+1), hubbletest.Lost(flowpb.LostEventSource_HUBBLE_RING_BUFFER, 1, hubbletest.Base.Add(time.Duration(i)*time.Millisecond)))
 	}
-	o.write(lostEvent(flowpb.LostEventSource_PERF_EVENT_RING_BUFFER, 17, base), lostEvent(flowpb.LostEventSource_OBSERVER_EVENTS_QUEUE, 5, base))
-	r := run(t, New(Config{Address: o.socket})).up(t)
+	o.Write(hubbletest.Lost(flowpb.LostEventSource_PERF_EVENT_RING_BUFFER, 17, hubbletest.Base), hubbletest.Lost(flowpb.LostEventSource_OBSERVER_EVENTS_QUEUE, 5, hubbletest.Base))
+	r := run(t, New(Config{Address: o.Socket})).up(t)
 	got := r.wait(t, func(e []*eventpb.Event) bool {
 		total := uint64(0)
 		for _, g := range gapsOf(e) {
@@ -193,23 +194,23 @@ func TestLossHasItsBounds(t *testing.T) {
 }
 
 func TestAgentEventsAreKept(t *testing.T) {
-	o := newObserver(t)
+	o := hubbletest.New(t)
 	event := &flowpb.AgentEvent{Type: flowpb.AgentEventType_ENDPOINT_CREATED, Notification: &flowpb.AgentEvent_EndpointUpdate{EndpointUpdate: &flowpb.EndpointUpdateNotification{Id: 42, PodName: "web"}}}
-	o.agent = []*observerpb.GetAgentEventsResponse{{Time: timestamppb.New(base), AgentEvent: event}}
-	got := run(t, New(Config{Address: o.socket})).up(t).wait(t, func(e []*eventpb.Event) bool { return len(e) > 0 })
+	o.Agent = []*observerpb.GetAgentEventsResponse{{Time: timestamppb.New(hubbletest.Base), AgentEvent: event}}
+	got := run(t, New(Config{Address: o.Socket})).up(t).wait(t, func(e []*eventpb.Event) bool { return len(e) > 0 })
 	a := got[0].GetAgentEvents().GetEvents()[0]
 	back := &flowpb.AgentEvent{}
-	if err := proto.Unmarshal(a.GetEvent(), back); err != nil || !proto.Equal(event, back) || a.GetTimeNs() != base.UnixNano() {
+	if err := proto.Unmarshal(a.GetEvent(), back); err != nil || !proto.Equal(event, back) || a.GetTimeNs() != hubbletest.Base.UnixNano() {
 		t.Errorf("agent event %v at %d, %v", back, a.GetTimeNs(), err)
 	}
 }
 
 func TestRelayWithoutAgentEvents(t *testing.T) {
-	o := newObserver(t)
-	o.relay = true
-	o.write(flow(1))
-	r := run(t, New(Config{Address: o.socket})).up(t)
-	o.write(flow(2))
+	o := hubbletest.New(t)
+	o.Relay = true
+	o.Write(hubbletest.Flow(1))
+	r := run(t, New(Config{Address: o.Socket})).up(t)
+	o.Write(hubbletest.Flow(2))
 	r.wait(t, count(2))
 }
 
@@ -231,11 +232,11 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 		}
 	}()
 	defer func() { plain.Close(); <-done }()
-	closed := newObserver(t)
-	closed.stop()
+	closed := hubbletest.New(t)
+	closed.Stop()
 	for _, tc := range []struct{ name, address, cause, mend string }{
 		{"absent", filepath.Join(t.TempDir(), "none.sock"), "no such socket", "hubble.enabled=true"},
-		{"gone", closed.socket, "no such socket", "--hubble"},
+		{"gone", closed.Socket, "no such socket", "--hubble"},
 		{"nothing listens", "127.0.0.1:1", "nothing listens", "agent to come back"},
 		{"TLS there, none here", plain.Addr().String(), "", "use TLS where the observer does"},
 	} {
@@ -254,9 +255,9 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestCheckSeesTheRing(t *testing.T) {
-	o := newObserver(t)
-	o.write(flow(1), flow(2))
-	found := New(Config{Address: o.socket}).Check(t.Context())
+	o := hubbletest.New(t)
+	o.Write(hubbletest.Flow(1), hubbletest.Flow(2))
+	found := New(Config{Address: o.Socket}).Check(t.Context())
 	const want = "hubble cilium v1.20.2, 2 of 4095 flows in the ring, 17.2 flows/s, up 2m30s"
 	if len(found) != 1 || found[0].Err != nil || found[0].Seen != want {
 		t.Errorf("Check = %+v, want %q", found, want)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tapedeck-io/tapedeck/internal/sources/kube/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -20,15 +21,15 @@ func TestCheck(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	}
 	for name, c := range map[string]struct {
-		config func(t *testing.T, api *fakeAPI) Config
+		config func(t *testing.T, api *kubetest.API) Config
 		want   []string // a part of each line, in order
 	}{
 		"healthy": {
-			func(t *testing.T, api *fakeAPI) Config { return Config{Kubeconfig: api.kubeconfig(t)} },
+			func(t *testing.T, api *kubetest.API) Config { return Config{Kubeconfig: api.Kubeconfig(t)} },
 			[]string{"Kubernetes v1.34.4", "lab 192.168.96.10", "services: 0", "endpointslices: 0", "pods: 0", "nodes: 1", "ciliumendpoints: 0"},
 		},
 		"no kubeconfig": {
-			func(t *testing.T, _ *fakeAPI) Config {
+			func(t *testing.T, _ *kubetest.API) Config {
 				if _, err := os.Stat(k3sConfig); err == nil {
 					t.Skip("this machine has " + k3sConfig)
 				}
@@ -37,37 +38,39 @@ func TestCheck(t *testing.T) {
 			[]string{"not in a pod; name a file that can be read with --kubeconfig, or set KUBECONFIG"},
 		},
 		"kubeconfig that is not there": {
-			func(*testing.T, *fakeAPI) Config { return Config{Kubeconfig: "/none/such"} },
+			func(*testing.T, *kubetest.API) Config { return Config{Kubeconfig: "/none/such"} },
 			[]string{"kubeconfig /none/such: no such file, or no cluster in it; name a file"},
 		},
 		"nobody listens": {
-			func(t *testing.T, _ *fakeAPI) Config {
-				return Config{Kubeconfig: writeKubeconfig(t, "http://"+closedPort(t))}
+			func(t *testing.T, _ *kubetest.API) Config {
+				return Config{Kubeconfig: kubetest.WriteKubeconfig(t, "http://"+closedPort(t))}
 			},
 			[]string{"connection refused; start it, or correct the address and certificates in the kubeconfig"},
 		},
 		"no such node": {
-			func(t *testing.T, api *fakeAPI) Config { return Config{Kubeconfig: api.kubeconfig(t), Node: "mars"} },
+			func(t *testing.T, api *kubetest.API) Config {
+				return Config{Kubeconfig: api.Kubeconfig(t), Node: "mars"}
+			},
 			[]string{"Kubernetes", "node mars: the cluster has no such node; name one of lab with --node"},
 		},
 		"a right is missing": {
-			func(t *testing.T, api *fakeAPI) Config {
-				api.answer(http.StatusForbidden, "pods")
-				return Config{Kubeconfig: api.kubeconfig(t)}
+			func(t *testing.T, api *kubetest.API) Config {
+				api.Answer(http.StatusForbidden, "pods")
+				return Config{Kubeconfig: api.Kubeconfig(t)}
 			},
 			[]string{"Kubernetes", "lab", "services", "endpointslices", "grant this user list and watch on pods", "nodes", "ciliumendpoints"},
 		},
 		"no Cilium types": {
-			func(t *testing.T, api *fakeAPI) Config {
-				api.answer(http.StatusNotFound, "ciliumendpoints")
-				return Config{Kubeconfig: api.kubeconfig(t)}
+			func(t *testing.T, api *kubetest.API) Config {
+				api.Answer(http.StatusNotFound, "ciliumendpoints")
+				return Config{Kubeconfig: api.Kubeconfig(t)}
 			},
 			[]string{"Kubernetes", "lab", "services", "endpointslices", "pods", "nodes", "the cluster has no such type"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clear(t)
-			got := New(c.config(t, newFakeAPI(t))).Check(t.Context())
+			got := New(c.config(t, kubetest.New(t))).Check(t.Context())
 			if len(got) != len(c.want) {
 				t.Fatalf("%d findings, want %d: %v", len(got), len(c.want), got)
 			}
@@ -98,7 +101,7 @@ func TestConnectFindsTheKubeconfig(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("KUBECONFIG", "")
-	inHome, named := writeKubeconfig(t, "http://home:1"), writeKubeconfig(t, "http://named:1")
+	inHome, named := kubetest.WriteKubeconfig(t, "http://home:1"), kubetest.WriteKubeconfig(t, "http://named:1")
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +119,7 @@ func TestConnectFindsTheKubeconfig(t *testing.T) {
 	if got := host(""); got != "http://home:1" {
 		t.Errorf("without anything %s, want the one in the home folder", got)
 	}
-	t.Setenv("KUBECONFIG", writeKubeconfig(t, "http://env:1"))
+	t.Setenv("KUBECONFIG", kubetest.WriteKubeconfig(t, "http://env:1"))
 	if got := host(""); got != "http://env:1" {
 		t.Errorf("with KUBECONFIG %s, want that one", got)
 	}

@@ -2,9 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,49 +9,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/kube/kubetest"
 	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 )
 
-// restart takes the server away, does act while nothing listens, and brings it back at the same address.
-func (f *fakeAPI) restart(t *testing.T, act func()) {
-	t.Helper()
-	address := f.Listener.Addr().String()
-	f.Listener.Close() // first: a watch that is opened again and cut at once is listed anew
-	f.CloseClientConnections()
-	f.breakWatches()
-	f.Close()
-	act()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
-	s.Listener.Close()
-	s.Listener = l
-	s.Start()
-	f.Server = s
-}
-
 // The API server is gone for a moment and still has its history: nothing is missed, nothing comes twice, no gap.
 func TestServerRestartIsResumed(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put("services", serviceJSON("web", 80))
-	s := New(Config{Kubeconfig: api.kubeconfig(t)})
+	api := kubetest.New(t)
+	api.Put("services", serviceJSON("web", 80))
+	s := New(Config{Kubeconfig: api.Kubeconfig(t)})
 	s.patience = time.Minute
 	r := start(t, s)
 	r.next(services)
 	r.Ready()
-	web := api.put("services", serviceJSON("web", 81)) // a watch that ends before it brought anything is made anew
+	web := api.Put("services", serviceJSON("web", 81)) // a watch that ends before it brought anything is made anew
 	r.want(services, "+shop/web@"+web)
 	var db string
-	api.restart(t, func() {
-		db = api.put("services", serviceJSON("db", 5432))
-		api.remove("services", "shop/web")
+	api.Restart(t, func() {
+		db = api.Put("services", serviceJSON("db", 5432))
+		api.Remove("services", "shop/web")
 	})
-	if got, want := line(nextOwn(r)), "+shop/db@"+db+" -shop/web@"+fmt.Sprint(api.revision); got != want {
+	if got, want := line(nextOwn(r)), "+shop/db@"+db+" -shop/web@"+fmt.Sprint(api.Revision()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if n := api.listed("services"); n != 1 {
+	if n := api.Listed("services"); n != 1 {
 		t.Errorf("%d lists of services, want 1", n)
 	}
 }
@@ -71,22 +49,22 @@ func nextOwn(r *running) *eventpb.Event {
 // It is gone and comes back with a compacted etcd: what was deleted meanwhile is dropped, in every kind, and the gap has
 // both versions (kubernetes#22878).
 func TestServerRestartWithCompactedHistory(t *testing.T) {
-	api := newFakeAPI(t)
-	old := api.put("services", serviceJSON("old", 80))
-	api.put("pods", `{"metadata":{"namespace":"shop","name":"gone"},"spec":{"nodeName":"lab"}}`)
-	s := New(Config{Kubeconfig: api.kubeconfig(t), Node: "lab"})
+	api := kubetest.New(t)
+	old := api.Put("services", serviceJSON("old", 80))
+	api.Put("pods", `{"metadata":{"namespace":"shop","name":"gone"},"spec":{"nodeName":"lab"}}`)
+	s := New(Config{Kubeconfig: api.Kubeconfig(t), Node: "lab"})
 	s.patience = time.Minute
 	r := start(t, s)
 	r.want(services, "all +shop/old@"+old)
 	r.Ready()
-	from := api.revision
-	api.restart(t, func() {
-		api.remove("services", "shop/old")
-		api.remove("pods", "shop/gone")
-		api.compact()
+	from := api.Revision()
+	api.Restart(t, func() {
+		api.Remove("services", "shop/old")
+		api.Remove("pods", "shop/gone")
+		api.Compact()
 	})
 	gap := nextGapOf(r, "services").GetGap()
-	if want := fmt.Sprintf("services listed anew: resourceVersion %d to %d", from, api.revision); gap.Detail != want || gap.Reason != eventpb.GapReason_GAP_REASON_RELIST {
+	if want := fmt.Sprintf("services listed anew: resourceVersion %d to %d", from, api.Revision()); gap.Detail != want || gap.Reason != eventpb.GapReason_GAP_REASON_RELIST {
 		t.Errorf("gap %v, want %q", gap, want)
 	}
 	sourcetest.Until(t, func() bool {
@@ -133,16 +111,16 @@ func TestRelistOvertakesAQueuedAdd(t *testing.T) {
 // kubernetes#141529: an object is deleted between the list and the watch. The watch goes on from the list's version, so
 // the deletion is seen.
 func TestDeleteBetweenListAndWatch(t *testing.T) {
-	api := newFakeAPI(t)
-	web := api.put("services", serviceJSON("web", 80))
-	api.afterList = func(plural string) {
+	api := kubetest.New(t)
+	web := api.Put("services", serviceJSON("web", 80))
+	api.AfterList = func(plural string) {
 		if plural == "services" {
-			api.remove("services", "shop/web")
+			api.Remove("services", "shop/web")
 		}
 	}
-	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
+	r := start(t, New(Config{Kubeconfig: api.Kubeconfig(t)}))
 	r.want(services, "all +shop/web@"+web)
-	r.want(services, "-shop/web@"+fmt.Sprint(api.revision))
+	r.want(services, "-shop/web@"+fmt.Sprint(api.Revision()))
 }
 
 func sliceJSON(name string, port int, addresses ...string) string {
@@ -168,10 +146,10 @@ func endpointsNow(s *Source) (list []string) {
 // cilium#22446, kubernetes/website#38174: one address in two slices, under two ports; an endpoint that moves is in both
 // for a while. Each slice keeps its own.
 func TestOneAddressInTwoSlices(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put("endpointslices", sliceJSON("a", 8090, "10.42.0.9", "10.42.0.10"))
-	api.put("endpointslices", sliceJSON("b", 9090, "10.42.0.9"))
-	s := New(Config{Kubeconfig: api.kubeconfig(t)})
+	api := kubetest.New(t)
+	api.Put("endpointslices", sliceJSON("a", 8090, "10.42.0.9", "10.42.0.10"))
+	api.Put("endpointslices", sliceJSON("b", 9090, "10.42.0.9"))
+	s := New(Config{Kubeconfig: api.Kubeconfig(t)})
 	r := start(t, s)
 	r.Ready()
 	until := func(want ...string) {
@@ -179,17 +157,17 @@ func TestOneAddressInTwoSlices(t *testing.T) {
 		sourcetest.Until(t, func() bool { return slices.Equal(want, endpointsNow(s)) })
 	}
 	until("a 10.42.0.10:8090", "a 10.42.0.9:8090", "b 10.42.0.9:9090")
-	api.put("endpointslices", sliceJSON("b", 9090, "10.42.0.9", "10.42.0.10"))
+	api.Put("endpointslices", sliceJSON("b", 9090, "10.42.0.9", "10.42.0.10"))
 	until("a 10.42.0.10:8090", "a 10.42.0.9:8090", "b 10.42.0.10:9090", "b 10.42.0.9:9090")
-	api.put("endpointslices", sliceJSON("a", 8090, "10.42.0.9"))
+	api.Put("endpointslices", sliceJSON("a", 8090, "10.42.0.9"))
 	until("a 10.42.0.9:8090", "b 10.42.0.10:9090", "b 10.42.0.9:9090")
-	api.remove("endpointslices", "shop/b")
+	api.Remove("endpointslices", "shop/b")
 	until("a 10.42.0.9:8090")
 }
 
 // A Service of 250 endpoints in three slices, and a list of 20,000 objects, which comes in parts that fit an event.
 func TestManyObjects(t *testing.T) {
-	api := newFakeAPI(t)
+	api := kubetest.New(t)
 	var want []string
 	for i := range 250 {
 		want = append(want, fmt.Sprintf("%d 10.42.%d.%d:8080", i/100, i/100, i%100))
@@ -199,13 +177,13 @@ func TestManyObjects(t *testing.T) {
 		for i := slice * 100; i < min(250, slice*100+100); i++ {
 			addresses = append(addresses, fmt.Sprintf("10.42.%d.%d", i/100, i%100))
 		}
-		api.put("endpointslices", sliceJSON(fmt.Sprint(slice), 8080, addresses...))
+		api.Put("endpointslices", sliceJSON(fmt.Sprint(slice), 8080, addresses...))
 	}
 	const many = 20_000
 	for i := range many {
-		api.put("services", serviceJSON(fmt.Sprint("s", i), 80))
+		api.Put("services", serviceJSON(fmt.Sprint("s", i), 80))
 	}
-	s := New(Config{Kubeconfig: api.kubeconfig(t)})
+	s := New(Config{Kubeconfig: api.Kubeconfig(t)})
 	r := start(t, s)
 	r.Ready()
 	slices.Sort(want)

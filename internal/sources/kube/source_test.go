@@ -12,6 +12,7 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 	"github.com/tapedeck-io/tapedeck/internal/sources"
+	"github.com/tapedeck-io/tapedeck/internal/sources/kube/kubetest"
 	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	"go.uber.org/goleak"
 )
@@ -81,10 +82,10 @@ func serviceJSON(name string, port int) string {
 }
 
 func TestListsThenChanges(t *testing.T) {
-	api := newFakeAPI(t)
-	web := api.put("services", serviceJSON("web", 80))
+	api := kubetest.New(t)
+	web := api.Put("services", serviceJSON("web", 80))
 	trigger := sources.NewTrigger()
-	s := New(Config{Kubeconfig: api.kubeconfig(t), Triggers: []sources.Trigger{trigger}})
+	s := New(Config{Kubeconfig: api.Kubeconfig(t), Triggers: []sources.Trigger{trigger}})
 	r := start(t, s)
 	r.want(services, "all +shop/web@"+web)
 	r.Ready()
@@ -92,7 +93,7 @@ func TestListsThenChanges(t *testing.T) {
 	<-trigger
 
 	changed := s.Changed()
-	db := api.put("services", serviceJSON("db", 5432))
+	db := api.Put("services", serviceJSON("db", 5432))
 	r.want(services, "+shop/db@"+db)
 	<-trigger
 	<-changed
@@ -100,12 +101,12 @@ func TestListsThenChanges(t *testing.T) {
 		t.Errorf("objects %v, want db and web in order", got)
 	}
 	// The same facts under a new version are no change; a real one behind it comes alone.
-	api.put("services", serviceJSON("db", 5432))
-	web = api.put("services", serviceJSON("web", 8080))
+	api.Put("services", serviceJSON("db", 5432))
+	web = api.Put("services", serviceJSON("web", 8080))
 	r.want(services, "+shop/web@"+web)
 	changed = s.Changed()
-	api.remove("services", "shop/db")
-	r.want(services, "-shop/db@"+fmt.Sprint(api.revision))
+	api.Remove("services", "shop/db")
+	r.want(services, "-shop/db@"+fmt.Sprint(api.Revision()))
 	<-changed
 	if s.Object(services, "shop", "db") != nil {
 		t.Error("a deleted Service is still an object of the cluster")
@@ -113,8 +114,8 @@ func TestListsThenChanges(t *testing.T) {
 }
 
 func TestEveryKindIsListedBeforeReady(t *testing.T) {
-	api := newFakeAPI(t)
-	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
+	api := kubetest.New(t)
+	r := start(t, New(Config{Kubeconfig: api.Kubeconfig(t)}))
 	r.Ready()
 	got := map[string]bool{}
 	for _, e := range r.Emitted() {
@@ -132,23 +133,23 @@ func TestEveryKindIsListedBeforeReady(t *testing.T) {
 func TestRelistDropsWhatIsGone(t *testing.T) {
 	for _, inStream := range []bool{false, true} {
 		t.Run(fmt.Sprintf("410 in stream %t", inStream), func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.inStream = inStream
-			api.put("services", serviceJSON("old", 80))
-			api.put("services", serviceJSON("web", 80))
-			s := New(Config{Kubeconfig: api.kubeconfig(t)})
+			api := kubetest.New(t)
+			api.GoneInStream = inStream
+			api.Put("services", serviceJSON("old", 80))
+			api.Put("services", serviceJSON("web", 80))
+			s := New(Config{Kubeconfig: api.Kubeconfig(t)})
 			r := start(t, s)
 			r.next(services)
 			r.Ready()
-			web := api.put("services", serviceJSON("web", 81))
+			web := api.Put("services", serviceJSON("web", 81))
 			r.want(services, "+shop/web@"+web)
-			from, before := api.revision, time.Now()
-			api.offline(func() {
-				api.remove("services", "shop/old")
-				api.compact()
+			from, before := api.Revision(), time.Now()
+			api.Offline(func() {
+				api.Remove("services", "shop/old")
+				api.Compact()
 			})
 			e := nextGapOf(r, "services")
-			want := fmt.Sprintf("gap RELIST: services listed anew: resourceVersion %d to %d", from, api.revision)
+			want := fmt.Sprintf("gap RELIST: services listed anew: resourceVersion %d to %d", from, api.Revision())
 			if got := line(e); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -172,29 +173,29 @@ func nextGapOf(r *running, plural string) *eventpb.Event {
 
 // A watch that breaks and resumes from its version has missed nothing: no gap, no list.
 func TestBrokenWatchResumes(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put("services", serviceJSON("web", 80))
-	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
+	api := kubetest.New(t)
+	api.Put("services", serviceJSON("web", 80))
+	r := start(t, New(Config{Kubeconfig: api.Kubeconfig(t)}))
 	r.next(services)
 	r.Ready()
-	web := api.put("services", serviceJSON("web", 81))
+	web := api.Put("services", serviceJSON("web", 81))
 	r.want(services, "+shop/web@"+web)
-	api.breakWatches()
-	db := api.put("services", serviceJSON("db", 1))
+	api.BreakWatches()
+	db := api.Put("services", serviceJSON("db", 1))
 	r.want(services, "+shop/db@"+db)
-	if n := api.listed("services"); n != 1 {
+	if n := api.Listed("services"); n != 1 {
 		t.Errorf("%d lists of services, want 1", n)
 	}
 }
 
 func TestUnreachableServerIsTroubleAndTheNextRunLists(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put("services", serviceJSON("web", 80))
-	s := New(Config{Kubeconfig: api.kubeconfig(t)})
+	api := kubetest.New(t)
+	api.Put("services", serviceJSON("web", 80))
+	s := New(Config{Kubeconfig: api.Kubeconfig(t)})
 	s.patience = 200 * time.Millisecond
 	r := start(t, s)
 	r.Ready()
-	api.offline(func() {
+	api.Offline(func() {
 		err := r.Ended()
 		var trouble *events.Trouble
 		if !errors.As(err, &trouble) || trouble.Mend == "" {
@@ -204,16 +205,16 @@ func TestUnreachableServerIsTroubleAndTheNextRunLists(t *testing.T) {
 			t.Error("the others lose their aim while the API server is away")
 		}
 	})
-	api.remove("services", "shop/web")
+	api.Remove("services", "shop/web")
 	r = start(t, s)
 	r.want(services, "all")
 	sourcetest.Until(t, func() bool { return s.Object(services, "shop", "web") == nil })
 }
 
 func TestRefusalEndsAtOnce(t *testing.T) {
-	api := newFakeAPI(t)
-	api.answer(http.StatusForbidden, "endpointslices")
-	s := New(Config{Kubeconfig: api.kubeconfig(t)})
+	api := kubetest.New(t)
+	api.Answer(http.StatusForbidden, "endpointslices")
+	s := New(Config{Kubeconfig: api.Kubeconfig(t)})
 	s.patience = time.Hour
 	r := start(t, s)
 	err := r.Ended()
@@ -223,24 +224,24 @@ func TestRefusalEndsAtOnce(t *testing.T) {
 }
 
 func TestClusterWithoutCiliumEndpoints(t *testing.T) {
-	api := newFakeAPI(t)
-	api.answer(http.StatusNotFound, "ciliumendpoints")
-	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t)}))
+	api := kubetest.New(t)
+	api.Answer(http.StatusNotFound, "ciliumendpoints")
+	r := start(t, New(Config{Kubeconfig: api.Kubeconfig(t)}))
 	r.want(ciliumEP, "all")
 	r.Ready()
 }
 
 func TestOnlyThisNodesPodsAndEndpoints(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put("nodes", `{"metadata":{"name":"far"},"status":{"addresses":[{"type":"InternalIP","address":"192.168.96.11"}]}}`)
-	here := api.put("pods", `{"metadata":{"namespace":"shop","name":"here"},"spec":{"nodeName":"lab"}}`)
-	api.put("pods", `{"metadata":{"namespace":"shop","name":"there"},"spec":{"nodeName":"far"}}`)
+	api := kubetest.New(t)
+	api.Put("nodes", `{"metadata":{"name":"far"},"status":{"addresses":[{"type":"InternalIP","address":"192.168.96.11"}]}}`)
+	here := api.Put("pods", `{"metadata":{"namespace":"shop","name":"here"},"spec":{"nodeName":"lab"}}`)
+	api.Put("pods", `{"metadata":{"namespace":"shop","name":"there"},"spec":{"nodeName":"far"}}`)
 	cep := func(name, node string) string {
 		return fmt.Sprintf(`{"metadata":{"namespace":"shop","name":%q},"status":{"id":7,"networking":{"node":%q}}}`, name, node)
 	}
-	ours := api.put("ciliumendpoints", cep("here", "192.168.96.10"))
-	api.put("ciliumendpoints", cep("there", "192.168.96.11"))
-	r := start(t, New(Config{Kubeconfig: api.kubeconfig(t), Node: "lab"}))
+	ours := api.Put("ciliumendpoints", cep("here", "192.168.96.10"))
+	api.Put("ciliumendpoints", cep("there", "192.168.96.11"))
+	r := start(t, New(Config{Kubeconfig: api.Kubeconfig(t), Node: "lab"}))
 	seen := map[eventpb.Kind]string{}
 	for len(seen) < 2 {
 		e := r.Next()
@@ -253,6 +254,6 @@ func TestOnlyThisNodesPodsAndEndpoints(t *testing.T) {
 		t.Error(d)
 	}
 	// It leaves for the other node: for this one it is gone.
-	api.put("ciliumendpoints", cep("here", "192.168.96.11"))
-	r.want(ciliumEP, "-shop/here@"+fmt.Sprint(api.revision))
+	api.Put("ciliumendpoints", cep("here", "192.168.96.11"))
+	r.want(ciliumEP, "-shop/here@"+fmt.Sprint(api.Revision()))
 }
