@@ -22,7 +22,8 @@ type joins struct {
 	owned     map[Name]map[frontendKey]struct{}       // frontends by their last owner
 	endpoints map[string]agentEndpoint                // the agent's endpoints by key
 	node      place                                   // this node
-	mode      string                                  // of kube-proxy replacement, as the agent spells it
+	status    *agentStatus                            // nil while it is not known
+	config    *agentConfig
 }
 
 // l4 is an address, a port and a protocol.
