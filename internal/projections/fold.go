@@ -138,8 +138,9 @@ func (s *State) forgetProbes() {
 	}
 }
 
-// The names of the profile's probes.
+// The names of probes: the profile's, and that of the health server of kube-proxy replacement.
 const (
 	probeNodePort = "nodeport"
 	probeGhost    = "ghost"
+	probeHealthz  = "healthz"
 )

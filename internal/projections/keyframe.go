@@ -123,8 +123,8 @@ func joinEntries[V any](entries map[string]V, of func(V) (value string, sinceNs 
 
 func (h *Host) topics() *eventpb.HostState {
 	t := &eventpb.HostState{Links: h.Links, Attachments: h.Attachments, Listeners: h.Listeners, TcFilters: h.TCFilters}
-	for _, command := range sortedNames(h.RuleSets) {
-		t.RuleSets = append(t.RuleSets, h.RuleSets[command])
+	for _, command := range sortedNames(h.ruleSets) {
+		t.RuleSets = append(t.RuleSets, h.ruleSets[command].RuleSet)
 	}
 	return t
 }
