@@ -19,13 +19,14 @@ type Finding struct {
 	EndedNs int64    // 0 while it lasts
 	Events  []uint64 // positions of the events it began, was found and ended with, and of those it rests on; ascending
 
-	scope string
+	scope  string
+	lastNs int64 // when it was last the case, where that is known better than by the event after which it was no more; else 0
 }
 
 // Means tells what it means for connections, and what to do.
 func (f *Finding) Means() string { return meaning[f.Rule] }
 
-// Level is error where connections fail or may fail, warning elsewhere.
+// Level is error where connections fail or may fail, warning where something is not as it should be, info where it is chosen so.
 func (f *Finding) Level() string { return levels[f.Rule] }
 
 // maxEnded bounds how many ended findings are kept; the oldest are dropped and counted.
@@ -54,6 +55,7 @@ type problem struct {
 	subject string
 	text    string
 	sinceNs int64    // when it began, where that is known better than by the event that showed it; else 0
+	lastNs  int64    // when it was last the case, likewise
 	events  []uint64 // that it rests on
 }
 
@@ -75,6 +77,14 @@ func (b *book) take(s *State, r *rule, scope string, now []problem) {
 	}
 }
 
+// text is what is told of a subject of a node rule; empty while there is no problem.
+func (b *book) text(rule, subject string) string {
+	if f := b.open[findingKey{rule, "", subject}]; f != nil {
+		return f.Text
+	}
+	return ""
+}
+
 func (b *book) see(s *State, r *rule, scope string, p problem) {
 	k := findingKey{r.name, scope, p.subject}
 	f := b.open[k]
@@ -83,6 +93,7 @@ func (b *book) see(s *State, r *rule, scope string, p problem) {
 		f.note(append(p.events, s.Seq)...)
 		b.hold(k, f)
 	}
+	f.lastNs = p.lastNs
 	if f.Text != p.text {
 		f.Text = p.text
 		if f.FoundNs != 0 {
@@ -115,7 +126,7 @@ func (b *book) end(s *State, k findingKey) {
 		return
 	}
 	s.touch(topicFindings)
-	f.EndedNs = s.SeenNs
+	f.EndedNs, f.lastNs = cmp.Or(f.lastNs, s.SeenNs), 0
 	f.note(s.Seq)
 	b.ended = append(b.ended, f)
 	if over := len(b.ended) - maxEnded; over > 0 {
@@ -128,7 +139,7 @@ func (b *book) end(s *State, k findingKey) {
 func (b *book) ripen(s *State) {
 	for k := range b.pending {
 		f := b.open[k]
-		if r := ruleNamed[k.rule]; s.SeenNs-f.SinceNs >= int64(r.hold) && s.judges(r) {
+		if r := ruleNamed[k.rule]; s.SeenNs-f.SinceNs >= int64(r.hold) && s.judges(r) && r.fits(s) {
 			f.FoundNs = s.SeenNs
 			f.note(s.Seq)
 			delete(b.pending, k)
@@ -144,14 +155,17 @@ func (f *Finding) note(seqs ...uint64) {
 	f.Events = slices.Compact(f.Events)
 }
 
-// NextDue is when the next finding will have lasted long enough, in Unix nanoseconds; false while there is none that
-// could.
+// NextDue is when the next finding will have lasted long enough, or will be over, in Unix nanoseconds; false while there is none
+// that could.
 func (s *State) NextDue() (int64, bool) {
 	due := int64(math.MaxInt64)
 	for k := range s.book.pending {
-		if r := ruleNamed[k.rule]; s.judges(r) {
+		if r := ruleNamed[k.rule]; s.judges(r) && r.fits(s) {
 			due = min(due, s.book.open[k].SinceNs+int64(r.hold))
 		}
+	}
+	for _, m := range s.missed {
+		due = min(due, m.toldNs+int64(gapsApart))
 	}
 	return due, due != math.MaxInt64
 }
@@ -173,11 +187,11 @@ func (f *Finding) compare(o *Finding) int {
 }
 
 func (f *Finding) message() *eventpb.FindingKnown {
-	return &eventpb.FindingKnown{Rule: f.Rule, Scope: f.scope, Subject: f.Subject, Text: f.Text, SinceNs: f.SinceNs, FoundNs: f.FoundNs, EndedNs: f.EndedNs, Events: f.Events}
+	return &eventpb.FindingKnown{Rule: f.Rule, Scope: f.scope, Subject: f.Subject, Text: f.Text, SinceNs: f.SinceNs, FoundNs: f.FoundNs, EndedNs: f.EndedNs, LastNs: f.lastNs, Events: f.Events}
 }
 
 func findingFrom(m *eventpb.FindingKnown) *Finding {
-	return &Finding{Rule: m.Rule, scope: m.Scope, Subject: m.Subject, Text: m.Text, SinceNs: m.SinceNs, FoundNs: m.FoundNs, EndedNs: m.EndedNs, Events: m.Events}
+	return &Finding{Rule: m.Rule, scope: m.Scope, Subject: m.Subject, Text: m.Text, SinceNs: m.SinceNs, FoundNs: m.FoundNs, EndedNs: m.EndedNs, lastNs: m.LastNs, Events: m.Events}
 }
 
 func (b *book) messages() []*eventpb.FindingKnown {

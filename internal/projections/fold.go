@@ -25,9 +25,7 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 	case *eventpb.Event_Status:
 		s.applyStatus(e.Source, b.Status)
 	case *eventpb.Event_Gap:
-		src.Gaps++
-		s.touch(topicSources)
-		src.LastGap = &Gap{b.Gap.FromNs, b.Gap.ToNs, b.Gap.Reason, b.Gap.Count, b.Gap.Detail}
+		s.applyGap(e.Source, b.Gap)
 	case *eventpb.Event_Mark:
 		s.applyMark(b.Mark)
 	case *eventpb.Event_Kube:

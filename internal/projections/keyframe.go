@@ -12,7 +12,7 @@ import (
 
 // FoldVersion names what Apply makes of events. It is raised with every change after which the same events give
 // another State, or State keeps more: keyframes of other versions are not used then. TestFoldVersion notices.
-const FoldVersion = 2
+const FoldVersion = 3
 
 // Marshal encodes all of State as an eventpb.State. The same State gives the same bytes.
 func (s *State) Marshal() ([]byte, error) {
@@ -21,7 +21,7 @@ func (s *State) Marshal() ([]byte, error) {
 		Kube: kubeLists(s.Kube), KubePending: kubeLists(s.kubePending), Agent: s.Agent.lists(),
 		Host: s.Host.topics(), PodSockets: s.Host.podSockets(),
 		Flows: s.Flows, Baseline: s.Baseline.message(), Unknown: s.Unknown,
-		Findings: s.book.messages(), FindingsDropped: s.book.dropped, GoneBackends: s.LB.goneMessages(), Owners: ownerMessages(s.owners),
+		Findings: s.book.messages(), FindingsDropped: s.book.dropped, GoneBackends: s.LB.goneMessages(), Owners: ownerMessages(s.owners), Missed: s.missedMessages(),
 	}
 	for _, name := range sortedNames(s.Sources) {
 		m.Sources = append(m.Sources, s.Sources[name].message(name))

@@ -6,8 +6,8 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 )
 
-// The real node had nothing wrong while it was recorded: a lab, and a rolling update under load. Whatever is found in them is a
-// mistake of a rule.
+// The real node had nothing wrong while it was recorded: a lab, and a rolling update under load. Hubble lost one event of each,
+// and whatever else is found in them is a mistake of a rule.
 func TestNothingIsFoundOnRealTapes(t *testing.T) {
 	for _, name := range []string{"lab", "rolling"} {
 		t.Run(name, func(t *testing.T) {
@@ -20,8 +20,16 @@ func TestNothingIsFoundOnRealTapes(t *testing.T) {
 			if len(s.LB.frontends) < 5 || len(s.joins.agent) < 4 || len(s.joins.endpoints) < 4 {
 				t.Fatalf("the tape tells of %d frontends, %d rows of the agent and %d endpoints", len(s.LB.frontends), len(s.joins.agent), len(s.joins.endpoints))
 			}
+			lost := 0
 			for _, f := range s.Findings() {
+				if f.Rule == recorderGap.name && f.Subject == "hubble lost" {
+					lost++
+					continue
+				}
 				t.Errorf("%s: %s (from %d, found %d, ended %d)", f.Rule, f.Text, f.SinceNs, f.FoundNs, f.EndedNs)
+			}
+			if lost != 1 {
+				t.Errorf("%d findings of what Hubble lost, want 1", lost)
 			}
 		})
 	}

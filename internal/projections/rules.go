@@ -10,10 +10,11 @@ import (
 // what is.
 type rule struct {
 	name  string
-	level string        // error, warning
-	hold  time.Duration // how long it must last: what is in flight between API, agent and map is no finding
-	needs []string      // sources
-	means string        // for connections, and what to do
+	level string              // error, warning, info
+	hold  time.Duration       // how long it must last: what is in flight between API, agent and map is no finding
+	needs []string            // sources
+	whole func(s *State) bool // what they told fits together; else what was found is kept. nil: always
+	means string              // for connections, and what to do
 
 	// One of these. A frontend rule is asked when a frontend, or what its row in services.json is made of, changed
 	// or went (f is nil then); a Service rule when the Service, its slices or frontends changed or went (o is nil
@@ -29,6 +30,7 @@ type rule struct {
 const (
 	levelError   = "error"
 	levelWarning = "warning"
+	levelInfo    = "info"
 )
 
 // rules are all of them.
@@ -49,6 +51,23 @@ var rules = []*rule{
 	&familyWithoutBackends,
 	&portWithoutEndpoints,
 	&endpointUnpaired,
+	&replacementOff,
+	&kubeProxyBeside,
+	&kubeProxyLeft,
+	&rulesHidden,
+	&socketLBCoverage,
+	&socketLBDetached,
+	&socketLBElsewhere,
+	&socketLBIncomplete,
+	&programMissing,
+	&programDoubled,
+	&pinUnused,
+	&mapPressure,
+	&listenerCollision,
+	&neighbourFailed,
+	&neighbourMissing,
+	&healthServer,
+	&recorderGap,
 }
 
 var (
@@ -73,6 +92,9 @@ func (s *State) judges(r *rule) bool {
 	return true
 }
 
+// fits says that what a rule rests on fits together.
+func (r *rule) fits(s *State) bool { return r.whole == nil || r.whole(s) }
+
 // judge asks the rules about what the event that is being folded has touched.
 func (s *State) judge() {
 	s.rememberOwners()
@@ -94,7 +116,7 @@ func (s *State) judge() {
 			for _, b := range backends {
 				s.book.take(s, r, b.String(), r.backend(s, b))
 			}
-		case s.changed(r.on):
+		case s.changed(r.on) && r.fits(s):
 			s.book.take(s, r, "", r.node(s))
 		}
 	}

@@ -18,11 +18,13 @@ const (
 	topicConnections              // conntrack and translations
 	topicMaps                     // other maps
 	topicAgent                    // the agent's status, configuration and endpoints
+	topicPins                     // which maps there are, and of which size
 	topicHost                     // the host, less the sockets inside pods
 	topicSockets                  // inside pods
 	topicKube                     // pods, nodes, CiliumEndpoints
 	topicProbes
 	topicSources // status and gaps
+	topicGaps    // status, gaps, and that a gap is over
 	topicFindings
 	topics
 )
@@ -183,6 +185,7 @@ func (s *State) settle() {
 	}
 	s.touchClaimants()
 	s.noteBare()
+	s.closeGaps()
 	s.judge()
 	clear(s.LB.touched)
 	clear(s.LB.stirred)

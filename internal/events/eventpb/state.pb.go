@@ -55,7 +55,9 @@ type State struct {
 	// Backends that left their map, in order of that.
 	GoneBackends []*GoneBackend `protobuf:"bytes,22,rep,name=gone_backends,json=goneBackends,proto3" json:"gone_backends,omitempty"`
 	// What last owned each frontend.
-	Owners        []*OwnerKnown `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
+	Owners []*OwnerKnown `protobuf:"bytes,23,rep,name=owners,proto3" json:"owners,omitempty"`
+	// By source and reason.
+	Missed        []*MissedKnown `protobuf:"bytes,24,rep,name=missed,proto3" json:"missed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -251,6 +253,91 @@ func (x *State) GetOwners() []*OwnerKnown {
 	return nil
 }
 
+func (x *State) GetMissed() []*MissedKnown {
+	if x != nil {
+		return x.Missed
+	}
+	return nil
+}
+
+// MissedKnown is what a source did not see for one reason, from its first gap to its last.
+type MissedKnown struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Reason GapReason              `protobuf:"varint,2,opt,name=reason,proto3,enum=tapedeck.events.v1.GapReason" json:"reason,omitempty"`
+	FromNs int64                  `protobuf:"varint,3,opt,name=from_ns,json=fromNs,proto3" json:"from_ns,omitempty"`
+	ToNs   int64                  `protobuf:"varint,4,opt,name=to_ns,json=toNs,proto3" json:"to_ns,omitempty"`
+	// When the last of the gaps was told.
+	ToldNs        int64 `protobuf:"varint,5,opt,name=told_ns,json=toldNs,proto3" json:"told_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MissedKnown) Reset() {
+	*x = MissedKnown{}
+	mi := &file_events_v1_state_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MissedKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MissedKnown) ProtoMessage() {}
+
+func (x *MissedKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MissedKnown.ProtoReflect.Descriptor instead.
+func (*MissedKnown) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *MissedKnown) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *MissedKnown) GetReason() GapReason {
+	if x != nil {
+		return x.Reason
+	}
+	return GapReason_GAP_REASON_UNSPECIFIED
+}
+
+func (x *MissedKnown) GetFromNs() int64 {
+	if x != nil {
+		return x.FromNs
+	}
+	return 0
+}
+
+func (x *MissedKnown) GetToNs() int64 {
+	if x != nil {
+		return x.ToNs
+	}
+	return 0
+}
+
+func (x *MissedKnown) GetToldNs() int64 {
+	if x != nil {
+		return x.ToldNs
+	}
+	return 0
+}
+
 type SourceKnown struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -267,7 +354,7 @@ type SourceKnown struct {
 
 func (x *SourceKnown) Reset() {
 	*x = SourceKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[1]
+	mi := &file_events_v1_state_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +366,7 @@ func (x *SourceKnown) String() string {
 func (*SourceKnown) ProtoMessage() {}
 
 func (x *SourceKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[1]
+	mi := &file_events_v1_state_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +379,7 @@ func (x *SourceKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceKnown.ProtoReflect.Descriptor instead.
 func (*SourceKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SourceKnown) GetName() string {
@@ -377,7 +464,7 @@ type MapKnown struct {
 
 func (x *MapKnown) Reset() {
 	*x = MapKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[2]
+	mi := &file_events_v1_state_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +476,7 @@ func (x *MapKnown) String() string {
 func (*MapKnown) ProtoMessage() {}
 
 func (x *MapKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[2]
+	mi := &file_events_v1_state_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +489,7 @@ func (x *MapKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapKnown.ProtoReflect.Descriptor instead.
 func (*MapKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MapKnown) GetMap() string {
@@ -510,7 +597,7 @@ type PodSocketsKnown struct {
 
 func (x *PodSocketsKnown) Reset() {
 	*x = PodSocketsKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[3]
+	mi := &file_events_v1_state_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +609,7 @@ func (x *PodSocketsKnown) String() string {
 func (*PodSocketsKnown) ProtoMessage() {}
 
 func (x *PodSocketsKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[3]
+	mi := &file_events_v1_state_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +622,7 @@ func (x *PodSocketsKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodSocketsKnown.ProtoReflect.Descriptor instead.
 func (*PodSocketsKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PodSocketsKnown) GetNamespace() string {
@@ -594,7 +681,7 @@ type LogKnown struct {
 
 func (x *LogKnown) Reset() {
 	*x = LogKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[4]
+	mi := &file_events_v1_state_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +693,7 @@ func (x *LogKnown) String() string {
 func (*LogKnown) ProtoMessage() {}
 
 func (x *LogKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[4]
+	mi := &file_events_v1_state_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +706,7 @@ func (x *LogKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogKnown.ProtoReflect.Descriptor instead.
 func (*LogKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LogKnown) GetNamespace() string {
@@ -675,7 +762,7 @@ type MarkKnown struct {
 
 func (x *MarkKnown) Reset() {
 	*x = MarkKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[5]
+	mi := &file_events_v1_state_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +774,7 @@ func (x *MarkKnown) String() string {
 func (*MarkKnown) ProtoMessage() {}
 
 func (x *MarkKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[5]
+	mi := &file_events_v1_state_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +787,7 @@ func (x *MarkKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkKnown.ProtoReflect.Descriptor instead.
 func (*MarkKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MarkKnown) GetSeq() uint64 {
@@ -738,7 +825,7 @@ type BaselineKnown struct {
 
 func (x *BaselineKnown) Reset() {
 	*x = BaselineKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[6]
+	mi := &file_events_v1_state_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +837,7 @@ func (x *BaselineKnown) String() string {
 func (*BaselineKnown) ProtoMessage() {}
 
 func (x *BaselineKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[6]
+	mi := &file_events_v1_state_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +850,7 @@ func (x *BaselineKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaselineKnown.ProtoReflect.Descriptor instead.
 func (*BaselineKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BaselineKnown) GetServiceUid() string {
@@ -814,14 +901,16 @@ type FindingKnown struct {
 	// 0 while it lasts.
 	EndedNs int64 `protobuf:"varint,7,opt,name=ended_ns,json=endedNs,proto3" json:"ended_ns,omitempty"`
 	// Positions of the events it began, was found and ended with, and of those it rests on.
-	Events        []uint64 `protobuf:"varint,8,rep,packed,name=events,proto3" json:"events,omitempty"`
+	Events []uint64 `protobuf:"varint,8,rep,packed,name=events,proto3" json:"events,omitempty"`
+	// While it lasts: when it was last the case, where that is known better than by when it is over.
+	LastNs        int64 `protobuf:"varint,9,opt,name=last_ns,json=lastNs,proto3" json:"last_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindingKnown) Reset() {
 	*x = FindingKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[7]
+	mi := &file_events_v1_state_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +922,7 @@ func (x *FindingKnown) String() string {
 func (*FindingKnown) ProtoMessage() {}
 
 func (x *FindingKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[7]
+	mi := &file_events_v1_state_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +935,7 @@ func (x *FindingKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingKnown.ProtoReflect.Descriptor instead.
 func (*FindingKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FindingKnown) GetRule() string {
@@ -905,6 +994,13 @@ func (x *FindingKnown) GetEvents() []uint64 {
 	return nil
 }
 
+func (x *FindingKnown) GetLastNs() int64 {
+	if x != nil {
+		return x.LastNs
+	}
+	return 0
+}
+
 type GoneBackend struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	V6            bool                   `protobuf:"varint,1,opt,name=v6,proto3" json:"v6,omitempty"`
@@ -919,7 +1015,7 @@ type GoneBackend struct {
 
 func (x *GoneBackend) Reset() {
 	*x = GoneBackend{}
-	mi := &file_events_v1_state_proto_msgTypes[8]
+	mi := &file_events_v1_state_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1027,7 @@ func (x *GoneBackend) String() string {
 func (*GoneBackend) ProtoMessage() {}
 
 func (x *GoneBackend) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[8]
+	mi := &file_events_v1_state_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1040,7 @@ func (x *GoneBackend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoneBackend.ProtoReflect.Descriptor instead.
 func (*GoneBackend) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GoneBackend) GetV6() bool {
@@ -1006,7 +1102,7 @@ type OwnerKnown struct {
 
 func (x *OwnerKnown) Reset() {
 	*x = OwnerKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[9]
+	mi := &file_events_v1_state_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1114,7 @@ func (x *OwnerKnown) String() string {
 func (*OwnerKnown) ProtoMessage() {}
 
 func (x *OwnerKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[9]
+	mi := &file_events_v1_state_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1127,7 @@ func (x *OwnerKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerKnown.ProtoReflect.Descriptor instead.
 func (*OwnerKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OwnerKnown) GetFrontend() string {
@@ -1087,7 +1183,7 @@ var File_events_v1_state_proto protoreflect.FileDescriptor
 
 const file_events_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xc1\b\n" +
+	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xfa\b\n" +
 	"\x05State\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
 	"\aseen_ns\x18\x02 \x01(\x03R\x06seenNs\x12\x18\n" +
@@ -1113,7 +1209,14 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\bfindings\x18\x14 \x03(\v2 .tapedeck.events.v1.FindingKnownR\bfindings\x12)\n" +
 	"\x10findings_dropped\x18\x15 \x01(\x04R\x0ffindingsDropped\x12D\n" +
 	"\rgone_backends\x18\x16 \x03(\v2\x1f.tapedeck.events.v1.GoneBackendR\fgoneBackends\x126\n" +
-	"\x06owners\x18\x17 \x03(\v2\x1e.tapedeck.events.v1.OwnerKnownR\x06owners\"\xff\x01\n" +
+	"\x06owners\x18\x17 \x03(\v2\x1e.tapedeck.events.v1.OwnerKnownR\x06owners\x127\n" +
+	"\x06missed\x18\x18 \x03(\v2\x1f.tapedeck.events.v1.MissedKnownR\x06missed\"\xa3\x01\n" +
+	"\vMissedKnown\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x125\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x1d.tapedeck.events.v1.GapReasonR\x06reason\x12\x17\n" +
+	"\afrom_ns\x18\x03 \x01(\x03R\x06fromNs\x12\x13\n" +
+	"\x05to_ns\x18\x04 \x01(\x03R\x04toNs\x12\x17\n" +
+	"\atold_ns\x18\x05 \x01(\x03R\x06toldNs\"\xff\x01\n" +
 	"\vSourceKnown\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1f.tapedeck.events.v1.SourceStateR\x05state\x12\x14\n" +
@@ -1166,7 +1269,7 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"service_id\x18\x02 \x01(\rR\tserviceId\x12\x1a\n" +
 	"\bfrontend\x18\x03 \x01(\tR\bfrontend\x12\x1a\n" +
 	"\bbackends\x18\x04 \x03(\tR\bbackends\x12\x12\n" +
-	"\x04pods\x18\x05 \x03(\tR\x04pods\"\xcf\x01\n" +
+	"\x04pods\x18\x05 \x03(\tR\x04pods\"\xe8\x01\n" +
 	"\fFindingKnown\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x18\n" +
@@ -1175,7 +1278,8 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\bsince_ns\x18\x05 \x01(\x03R\asinceNs\x12\x19\n" +
 	"\bfound_ns\x18\x06 \x01(\x03R\afoundNs\x12\x19\n" +
 	"\bended_ns\x18\a \x01(\x03R\aendedNs\x12\x16\n" +
-	"\x06events\x18\b \x03(\x04R\x06events\"\x97\x01\n" +
+	"\x06events\x18\b \x03(\x04R\x06events\x12\x17\n" +
+	"\alast_ns\x18\t \x01(\x03R\x06lastNs\"\x97\x01\n" +
 	"\vGoneBackend\x12\x0e\n" +
 	"\x02v6\x18\x01 \x01(\bR\x02v6\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x18\n" +
@@ -1205,51 +1309,55 @@ func file_events_v1_state_proto_rawDescGZIP() []byte {
 	return file_events_v1_state_proto_rawDescData
 }
 
-var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_events_v1_state_proto_goTypes = []any{
 	(*State)(nil),           // 0: tapedeck.events.v1.State
-	(*SourceKnown)(nil),     // 1: tapedeck.events.v1.SourceKnown
-	(*MapKnown)(nil),        // 2: tapedeck.events.v1.MapKnown
-	(*PodSocketsKnown)(nil), // 3: tapedeck.events.v1.PodSocketsKnown
-	(*LogKnown)(nil),        // 4: tapedeck.events.v1.LogKnown
-	(*MarkKnown)(nil),       // 5: tapedeck.events.v1.MarkKnown
-	(*BaselineKnown)(nil),   // 6: tapedeck.events.v1.BaselineKnown
-	(*FindingKnown)(nil),    // 7: tapedeck.events.v1.FindingKnown
-	(*GoneBackend)(nil),     // 8: tapedeck.events.v1.GoneBackend
-	(*OwnerKnown)(nil),      // 9: tapedeck.events.v1.OwnerKnown
-	(*Session)(nil),         // 10: tapedeck.events.v1.Session
-	(*KubeObjects)(nil),     // 11: tapedeck.events.v1.KubeObjects
-	(*AgentObjects)(nil),    // 12: tapedeck.events.v1.AgentObjects
-	(*HostState)(nil),       // 13: tapedeck.events.v1.HostState
-	(*ProbeResult)(nil),     // 14: tapedeck.events.v1.ProbeResult
-	(SourceState)(0),        // 15: tapedeck.events.v1.SourceState
-	(*Gap)(nil),             // 16: tapedeck.events.v1.Gap
-	(*Socket)(nil),          // 17: tapedeck.events.v1.Socket
+	(*MissedKnown)(nil),     // 1: tapedeck.events.v1.MissedKnown
+	(*SourceKnown)(nil),     // 2: tapedeck.events.v1.SourceKnown
+	(*MapKnown)(nil),        // 3: tapedeck.events.v1.MapKnown
+	(*PodSocketsKnown)(nil), // 4: tapedeck.events.v1.PodSocketsKnown
+	(*LogKnown)(nil),        // 5: tapedeck.events.v1.LogKnown
+	(*MarkKnown)(nil),       // 6: tapedeck.events.v1.MarkKnown
+	(*BaselineKnown)(nil),   // 7: tapedeck.events.v1.BaselineKnown
+	(*FindingKnown)(nil),    // 8: tapedeck.events.v1.FindingKnown
+	(*GoneBackend)(nil),     // 9: tapedeck.events.v1.GoneBackend
+	(*OwnerKnown)(nil),      // 10: tapedeck.events.v1.OwnerKnown
+	(*Session)(nil),         // 11: tapedeck.events.v1.Session
+	(*KubeObjects)(nil),     // 12: tapedeck.events.v1.KubeObjects
+	(*AgentObjects)(nil),    // 13: tapedeck.events.v1.AgentObjects
+	(*HostState)(nil),       // 14: tapedeck.events.v1.HostState
+	(*ProbeResult)(nil),     // 15: tapedeck.events.v1.ProbeResult
+	(GapReason)(0),          // 16: tapedeck.events.v1.GapReason
+	(SourceState)(0),        // 17: tapedeck.events.v1.SourceState
+	(*Gap)(nil),             // 18: tapedeck.events.v1.Gap
+	(*Socket)(nil),          // 19: tapedeck.events.v1.Socket
 }
 var file_events_v1_state_proto_depIdxs = []int32{
-	10, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
-	1,  // 1: tapedeck.events.v1.State.sources:type_name -> tapedeck.events.v1.SourceKnown
-	11, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
-	11, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
-	12, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
-	2,  // 5: tapedeck.events.v1.State.maps:type_name -> tapedeck.events.v1.MapKnown
-	13, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
-	3,  // 7: tapedeck.events.v1.State.pod_sockets:type_name -> tapedeck.events.v1.PodSocketsKnown
-	4,  // 8: tapedeck.events.v1.State.logs:type_name -> tapedeck.events.v1.LogKnown
-	14, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
-	5,  // 10: tapedeck.events.v1.State.marks:type_name -> tapedeck.events.v1.MarkKnown
-	6,  // 11: tapedeck.events.v1.State.baseline:type_name -> tapedeck.events.v1.BaselineKnown
-	7,  // 12: tapedeck.events.v1.State.findings:type_name -> tapedeck.events.v1.FindingKnown
-	8,  // 13: tapedeck.events.v1.State.gone_backends:type_name -> tapedeck.events.v1.GoneBackend
-	9,  // 14: tapedeck.events.v1.State.owners:type_name -> tapedeck.events.v1.OwnerKnown
-	15, // 15: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
-	16, // 16: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
-	17, // 17: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	11, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
+	2,  // 1: tapedeck.events.v1.State.sources:type_name -> tapedeck.events.v1.SourceKnown
+	12, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
+	12, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
+	13, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
+	3,  // 5: tapedeck.events.v1.State.maps:type_name -> tapedeck.events.v1.MapKnown
+	14, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
+	4,  // 7: tapedeck.events.v1.State.pod_sockets:type_name -> tapedeck.events.v1.PodSocketsKnown
+	5,  // 8: tapedeck.events.v1.State.logs:type_name -> tapedeck.events.v1.LogKnown
+	15, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
+	6,  // 10: tapedeck.events.v1.State.marks:type_name -> tapedeck.events.v1.MarkKnown
+	7,  // 11: tapedeck.events.v1.State.baseline:type_name -> tapedeck.events.v1.BaselineKnown
+	8,  // 12: tapedeck.events.v1.State.findings:type_name -> tapedeck.events.v1.FindingKnown
+	9,  // 13: tapedeck.events.v1.State.gone_backends:type_name -> tapedeck.events.v1.GoneBackend
+	10, // 14: tapedeck.events.v1.State.owners:type_name -> tapedeck.events.v1.OwnerKnown
+	1,  // 15: tapedeck.events.v1.State.missed:type_name -> tapedeck.events.v1.MissedKnown
+	16, // 16: tapedeck.events.v1.MissedKnown.reason:type_name -> tapedeck.events.v1.GapReason
+	17, // 17: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
+	18, // 18: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
+	19, // 19: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_state_proto_init() }
@@ -1268,7 +1376,7 @@ func file_events_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_state_proto_rawDesc), len(file_events_v1_state_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
