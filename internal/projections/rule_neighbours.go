@@ -16,6 +16,9 @@ var neighbourFailed = rule{
 	on:    []topic{topicHost, topicKube},
 	node: func(s *State) (found []problem) {
 		failed, _ := s.nextHops()
+		for _, a := range s.ownAddresses() {
+			delete(failed, a) // Cilium looks for the node itself too, in vain
+		}
 		if len(failed) == 0 {
 			return nil
 		}
@@ -70,6 +73,17 @@ func (s *State) nextHops() (failed map[netip.Addr]*eventpb.Neighbour, known map[
 		}
 	}
 	return failed, known
+}
+
+// ownAddresses are this node's.
+func (s *State) ownAddresses() []netip.Addr {
+	list := addrsOf(s.thisNode().GetNode().GetInternalIps())
+	if s.joins.status != nil {
+		for _, d := range s.joins.status.Replacement.Devices {
+			list = append(list, addrsOf(d.IP)...)
+		}
+	}
+	return list
 }
 
 // discoversNeighbours says that the agent puts the link addresses of all nodes into the kernel, and that these are on networks of

@@ -8,11 +8,12 @@ import (
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
 )
 
-// pinUnused: a pin's map is another one than the programs use.
+// pinUnused: a pin's map is another one than the programs use. Policy maps are left out: all have the same name in the kernel, and
+// that of the host is used with the host firewall alone.
 var pinUnused = rule{
-	name: "pin-unused", level: levelError, hold: 15 * time.Second, needs: []string{"host", "bpfmap", "agent"}, whole: usedMapsKnown,
+	name: "pin-unused", level: levelError, hold: 15 * time.Second, needs: []string{"host", "bpfmap"}, whole: usedMapsKnown,
 	means: "who reads the pin, as the agent, cilium-dbg and this recorder do, sees a map that decides nothing, and who writes it changes nothing: connections go by the other map, of which these files do not tell; restart the agent, which then loads the programs anew",
-	on:    []topic{topicHost, topicPins, topicAgent},
+	on:    []topic{topicHost, topicPins},
 	node: func(s *State) (found []problem) {
 		used, stray := map[uint32]bool{}, map[string]*eventpb.UsedMap{}
 		for _, u := range s.Host.Attachments.UsedMaps {
@@ -29,7 +30,7 @@ var pinUnused = rule{
 		}
 		for name, m := range s.Maps {
 			other := stray[kernelName(name)]
-			if m.MapID == 0 || used[m.MapID] || other == nil || m.Kind == cilium.Policy && !s.endpointReady(name) {
+			if m.MapID == 0 || used[m.MapID] || other == nil || m.Kind == cilium.Policy {
 				continue
 			}
 			found = append(found, problem{subject: name, text: fmt.Sprintf("the pin %s is the map %d, and the attached programs use the map %d of that name", name, m.MapID, other.Id)})
@@ -42,17 +43,6 @@ var pinUnused = rule{
 func kernelName(name string) string {
 	const kept = 15
 	return name[:min(len(name), kept)]
-}
-
-// endpointReady says that the agent has loaded the programs of a policy map's endpoint.
-func (s *State) endpointReady(policyMap string) bool {
-	id, _ := cilium.PolicyEndpoint(policyMap)
-	for _, e := range s.joins.endpoints {
-		if e.id == int64(id) {
-			return e.state == "ready"
-		}
-	}
-	return false
 }
 
 // usedMapsKnown says that the maps which programs use are those of the programs that are attached now: they follow some seconds

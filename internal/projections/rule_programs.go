@@ -18,8 +18,8 @@ var programMissing = rule{
 	on:    []topic{topicHost, topicAgent},
 	node: func(s *State) (found []problem) {
 		at := s.programsByWay()
-		for _, w := range s.programsWanted() {
-			if !at[w].found() {
+		for w, sure := range s.programsWanted() {
+			if at[w] == nil && (sure || s.book.text("program-missing", w.String()) != "") {
 				found = append(found, problem{subject: w.String(), text: fmt.Sprintf("%s lacks %s on its way %s", w.device, w.program, w.way)})
 			}
 		}
@@ -64,8 +64,6 @@ type passed struct {
 	hooks []string
 }
 
-func (p *passed) found() bool { return p != nil }
-
 // programsByWay are Cilium's. Of a name of 15 characters the kernel may have kept no more: it stands for those that begin so.
 func (s *State) programsByWay() map[passage]*passed {
 	all := map[passage]*passed{}
@@ -99,44 +97,45 @@ func wholeName(a *eventpb.Attachment) string {
 }
 
 // programsWanted are those that the agent says it has put in place (pkg/datapath/loader: reloadEndpoint, reloadHostEndpoint,
-// replaceOverlayDatapath), at the devices that there are.
-func (s *State) programsWanted() (list []passage) {
+// replaceOverlayDatapath), at the devices that there are. It is sure of those of an endpoint that is ready, and puts the others in
+// place yet.
+func (s *State) programsWanted() map[passage]bool {
+	wanted := map[passage]bool{}
 	links := map[string]int32{}
 	for _, l := range s.Host.Links.GetLinks() {
 		links[l.Name] = l.Index
 	}
-	add := func(device, way, program string) {
+	add := func(device, way, program string, sure bool) {
 		if links[device] != 0 {
-			list = append(list, passage{device, way, program})
+			wanted[passage{device, way, program}] = sure
 		}
 	}
 	st, c := s.joins.status, s.joins.config
 	for _, e := range s.joins.endpoints {
-		switch {
-		case e.state != "ready" || e.device == "":
+		switch ready := e.state == "ready"; {
 		case e.reserved == "host":
-			add("cilium_host", "in", "cil_to_host")
-			add("cilium_host", "out", "cil_from_host")
-			add("cilium_net", "in", "cil_to_host")
+			add("cilium_host", "in", "cil_to_host", ready)
+			add("cilium_host", "out", "cil_from_host", ready)
+			add("cilium_net", "in", "cil_to_host", ready)
 		case links[e.device] == e.ifindex:
-			add(e.device, "in", "cil_from_container")
+			add(e.device, "in", "cil_from_container", ready)
 			if c != nil && c.EnableEndpointRoutes {
-				add(e.device, "out", "cil_to_container")
+				add(e.device, "out", "cil_to_container", ready)
 			}
 		}
 	}
 	if st == nil {
-		return list
+		return wanted
 	}
 	if s.kubeProxyReplaced() {
 		for _, d := range st.Replacement.Devices {
-			add(d.Name, "in", "cil_from_netdev")
-			add(d.Name, "out", "cil_to_netdev")
+			add(d.Name, "in", "cil_from_netdev", true)
+			add(d.Name, "out", "cil_to_netdev", true)
 		}
 	}
 	if st.Routing.Mode == "Tunnel" && st.Routing.Tunnel != "" {
-		add("cilium_"+st.Routing.Tunnel, "in", "cil_from_overlay")
-		add("cilium_"+st.Routing.Tunnel, "out", "cil_to_overlay")
+		add("cilium_"+st.Routing.Tunnel, "in", "cil_from_overlay", true)
+		add("cilium_"+st.Routing.Tunnel, "out", "cil_to_overlay", true)
 	}
-	return list
+	return wanted
 }

@@ -73,11 +73,16 @@ func (s *State) socketLB() (*socketLB, bool) {
 	return found, true
 }
 
-// atRoot says that a cgroup's programs see all sockets, as far as is known. A node that is a container has no more to show than
-// the cgroup that the agent is told to use. Older recordings have no ids.
+// atRoot says that a cgroup's programs see all sockets, as far as is known. In a node that is a container the cgroup that the agent
+// is told to use has no place in a hierarchy that can be seen. Older recordings have no ids.
 func (s *State) atRoot(a *eventpb.Attachment) bool {
-	const hierarchy = 1
-	return a.CgroupId == hierarchy || a.CgroupId == 0 && a.Cgroup != "" || s.joins.config != nil && a.Cgroup == s.joins.config.CGroupRoot
+	const top = 1
+	switch {
+	case a.CgroupId == top, a.CgroupId == 0 && a.Cgroup != "":
+		return true
+	}
+	placed := strings.HasPrefix(a.Cgroup, "/sys/fs/cgroup/")
+	return !placed && s.joins.config != nil && a.Cgroup == s.joins.config.CGroupRoot
 }
 
 // isProgram compares a program's name, of which the kernel alone keeps 15 characters.
