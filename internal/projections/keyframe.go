@@ -122,7 +122,7 @@ func joinEntries[V any](entries map[string]V, of func(V) (value string, sinceNs 
 }
 
 func (h *Host) topics() *eventpb.HostState {
-	t := &eventpb.HostState{Links: h.Links, Attachments: h.Attachments, Listeners: h.Listeners, TcFilters: h.TCFilters}
+	t := &eventpb.HostState{Links: h.Links, Attachments: h.Attachments, Listeners: h.Listeners, TcFilters: h.TCFilters, Neighbours: h.Neighbours}
 	for _, command := range sortedNames(h.ruleSets) {
 		t.RuleSets = append(t.RuleSets, h.ruleSets[command].RuleSet)
 	}
