@@ -63,9 +63,9 @@ e2e: build lab
 	TAPEDECK_HUBBLE=$$(lab/exec sh -c 'command -v hubble') go test -count=1 -run 'Hubble|Stories/export' -v ./internal/replay/export ./cmd/replay
 
 # Records testdata/lab.tape anew, with what Cilium's own tools said at its end, and testdata/rolling.tape, with what
-# the requests saw and the timeline, to be read before it is kept.
+# the requests saw and the timeline, and testdata/faults.tape, of a node with faults; to be read before they are kept.
 tape: build lab
-	TAPEDECK_LAB=1 TAPEDECK_KEEP=$(CURDIR)/testdata go test -count=1 -timeout 20m -v -run 'TestTape|TestRollingTape' ./lab/e2e
+	TAPEDECK_LAB=1 TAPEDECK_KEEP=$(CURDIR)/testdata go test -count=1 -timeout 20m -v -run 'TestTape|TestRollingTape|TestNodeFaults' ./lab/e2e
 	bin/replay timeline testdata/rolling.tape >testdata/rolling.timeline.txt
 
 clean:

@@ -126,7 +126,7 @@ func spoilEvent(t *testing.T, e *eventpb.Event) {
 		for _, name := range []*string{&p.Name, &p.Namespace, &p.Web.Service, &p.Holder.Pod, &p.NodePort.Service, &p.Ghost.Service} {
 			*name = spoiled(*name)
 		}
-		text, _ := json.Marshal(p) // which is YAML
+		text, _ := json.Marshal(p)                                           // which is YAML
 		s.ProfileYaml = strings.ReplaceAll(string(text), "\u009b", `\u009b`) // YAML has it in no other way
 	}
 }

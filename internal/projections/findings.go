@@ -20,7 +20,8 @@ type Finding struct {
 	EndedNs int64    // 0 while it lasts
 	Events  []uint64 // positions of the events it began, was found and ended with, and of those it rests on; ascending
 
-	scope string
+	scope  string
+	lastNs int64 // when it was last the case, where that is known better than by the event after which it was no more; else 0
 }
 
 // Means tells what it means for connections, and what to do.
@@ -29,7 +30,7 @@ func (f *Finding) Means() string { return meaning[f.Rule] }
 // Lasts says that it has not ended.
 func (f *Finding) Lasts() bool { return f.EndedNs == 0 }
 
-// Level is error where connections fail or may fail, warning elsewhere.
+// Level is error where connections fail or may fail, warning where something is not as it should be, info where it is chosen so.
 func (f *Finding) Level() string { return levels[f.Rule] }
 
 // maxEnded bounds how many ended findings are kept; the oldest are dropped and counted.
@@ -58,6 +59,7 @@ type problem struct {
 	subject string
 	text    string
 	sinceNs int64    // when it began, where that is known better than by the event that showed it; else 0
+	lastNs  int64    // when it was last the case, likewise
 	events  []uint64 // that it rests on
 }
 
@@ -79,6 +81,14 @@ func (b *book) take(s *State, r *rule, scope string, now []problem) {
 	}
 }
 
+// text is what is told of a subject of a node rule; empty while there is no problem.
+func (b *book) text(rule, subject string) string {
+	if f := b.open[findingKey{rule, "", subject}]; f != nil {
+		return f.Text
+	}
+	return ""
+}
+
 func (b *book) see(s *State, r *rule, scope string, p problem) {
 	k := findingKey{r.name, scope, p.subject}
 	f := b.open[k]
@@ -87,6 +97,7 @@ func (b *book) see(s *State, r *rule, scope string, p problem) {
 		f.note(append(p.events, s.Seq)...)
 		b.hold(k, f)
 	}
+	f.lastNs = p.lastNs
 	if f.Text != p.text {
 		f.Text = p.text
 		if f.FoundNs != 0 {
@@ -119,7 +130,7 @@ func (b *book) end(s *State, k findingKey) {
 		return
 	}
 	s.touch(topicFindings)
-	f.EndedNs = s.SeenNs
+	f.EndedNs, f.lastNs = cmp.Or(f.lastNs, s.SeenNs), 0
 	f.note(s.Seq)
 	b.ended = append(b.ended, f)
 	if over := len(b.ended) - maxEnded; over > 0 {
@@ -132,7 +143,7 @@ func (b *book) end(s *State, k findingKey) {
 func (b *book) ripen(s *State) {
 	for k := range b.pending {
 		f := b.open[k]
-		if r := ruleNamed[k.rule]; s.SeenNs-f.SinceNs >= int64(r.hold) && s.judges(r) {
+		if r := ruleNamed[k.rule]; s.SeenNs-f.SinceNs >= int64(r.hold) && s.judges(r) && r.fits(s) {
 			f.FoundNs = s.SeenNs
 			f.note(s.Seq)
 			delete(b.pending, k)
@@ -156,9 +167,12 @@ func (s *State) NextDue() (int64, bool) {
 		due = at
 	}
 	for k := range s.book.pending {
-		if r := ruleNamed[k.rule]; s.judges(r) {
+		if r := ruleNamed[k.rule]; s.judges(r) && r.fits(s) {
 			due = min(due, s.book.open[k].SinceNs+int64(r.hold))
 		}
+	}
+	for _, m := range s.missed {
+		due = min(due, m.toldNs+int64(gapsApart))
 	}
 	return due, due != math.MaxInt64
 }
@@ -194,11 +208,11 @@ func (f *Finding) compare(o *Finding) int {
 }
 
 func (f *Finding) message() *eventpb.FindingKnown {
-	return &eventpb.FindingKnown{Rule: f.Rule, Scope: f.scope, Subject: f.Subject, Text: f.Text, SinceNs: f.SinceNs, FoundNs: f.FoundNs, EndedNs: f.EndedNs, Events: f.Events}
+	return &eventpb.FindingKnown{Rule: f.Rule, Scope: f.scope, Subject: f.Subject, Text: f.Text, SinceNs: f.SinceNs, FoundNs: f.FoundNs, EndedNs: f.EndedNs, LastNs: f.lastNs, Events: f.Events}
 }
 
 func findingFrom(m *eventpb.FindingKnown) *Finding {
-	return &Finding{Rule: m.Rule, scope: m.Scope, Subject: m.Subject, Text: m.Text, SinceNs: m.SinceNs, FoundNs: m.FoundNs, EndedNs: m.EndedNs, Events: m.Events}
+	return &Finding{Rule: m.Rule, scope: m.Scope, Subject: m.Subject, Text: m.Text, SinceNs: m.SinceNs, FoundNs: m.FoundNs, EndedNs: m.EndedNs, lastNs: m.LastNs, Events: m.Events}
 }
 
 func (b *book) messages() []*eventpb.FindingKnown {

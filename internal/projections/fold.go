@@ -25,9 +25,7 @@ func (s *State) Apply(seq uint64, e *eventpb.Event) {
 	case *eventpb.Event_Status:
 		s.applyStatus(e.Source, b.Status)
 	case *eventpb.Event_Gap:
-		src.Gaps++
-		s.touch(topicSources)
-		src.LastGap = &Gap{b.Gap.FromNs, b.Gap.ToNs, b.Gap.Reason, b.Gap.Count, b.Gap.Detail}
+		s.applyGap(e.Source, b.Gap)
 	case *eventpb.Event_Mark:
 		s.applyMark(b.Mark)
 	case *eventpb.Event_Kube:
@@ -138,8 +136,9 @@ func (s *State) forgetProbes() {
 	}
 }
 
-// The names of the profile's probes.
+// The names of probes: the profile's, and that of the health server of kube-proxy replacement.
 const (
 	probeNodePort = "nodeport"
 	probeGhost    = "ghost"
+	probeHealthz  = "healthz"
 )

@@ -20,7 +20,9 @@ func (s *State) applyAgent(b *eventpb.AgentObjects) {
 		case "endpoint":
 			s.joinEndpoints(b)
 		case "status":
-			s.noteMode()
+			s.noteStatus()
+		case "config":
+			s.noteConfig()
 		}
 		return
 	}
@@ -56,42 +58,6 @@ func (a Agent) apply(b *eventpb.AgentObjects) {
 func (a Agent) decode(kind, key string, v any) bool {
 	o := a[kind][key]
 	return o != nil && json.Unmarshal(o.Json, v) == nil
-}
-
-type agentStatus struct {
-	KubeProxyReplacement struct {
-		Mode     string `json:"mode"`
-		Features *struct {
-			// Left out by the agent when it is false.
-			HostnsOnly bool `json:"bpfSocketLBHostnsOnly"`
-		} `json:"features"`
-	} `json:"kube-proxy-replacement"`
-}
-
-// kubeProxyReplacement returns the mode as the agent spells it.
-func (a Agent) kubeProxyReplacement() (string, bool) {
-	var st agentStatus
-	ok := a.decode("status", "", &st) && st.KubeProxyReplacement.Mode != ""
-	return st.KubeProxyReplacement.Mode, ok
-}
-
-// socketLBCoverage returns what `cilium-dbg status --verbose` prints as Socket LB Coverage.
-func (a Agent) socketLBCoverage() (string, bool) {
-	var st agentStatus
-	if !a.decode("status", "", &st) || st.KubeProxyReplacement.Features == nil {
-		return "", false
-	}
-	if st.KubeProxyReplacement.Features.HostnsOnly {
-		return "Hostns-only", true
-	}
-	return "Full", true
-}
-
-// noBackendResponse returns the agent's ServiceNoBackendResponse.
-func (a Agent) noBackendResponse() (string, bool) {
-	var c struct{ ServiceNoBackendResponse string }
-	ok := a.decode("config", "", &c) && c.ServiceNoBackendResponse != ""
-	return c.ServiceNoBackendResponse, ok
 }
 
 // device returns the endpoint's device on the host.

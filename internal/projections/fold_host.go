@@ -8,10 +8,11 @@ import (
 
 // Host is the node's own state, each topic as it was last seen whole.
 type Host struct {
-	RuleSets    map[string]*eventpb.RuleSet // by command
+	ruleSets    map[string]*ruleSet // by command
 	Links       *eventpb.Links
 	Attachments *eventpb.Attachments
 	Listeners   *eventpb.Listeners
+	listeners   map[uint16][]*eventpb.Socket // the same by port
 	TCFilters   *eventpb.TCFilters
 	Neighbours  *eventpb.Neighbours
 	PodSockets  map[Name]*podSockets
@@ -25,7 +26,7 @@ type podSockets struct {
 }
 
 func newHost() Host {
-	return Host{RuleSets: map[string]*eventpb.RuleSet{}, PodSockets: map[Name]*podSockets{}}
+	return Host{ruleSets: map[string]*ruleSet{}, PodSockets: map[Name]*podSockets{}}
 }
 
 func (s *State) applyHost(epoch uint64, b *eventpb.HostState) {
@@ -40,7 +41,7 @@ func (s *State) applyHost(epoch uint64, b *eventpb.HostState) {
 
 func (h *Host) apply(epoch uint64, b *eventpb.HostState) {
 	for _, r := range b.RuleSets {
-		h.RuleSets[r.Command] = r
+		h.ruleSets[r.Command] = readRuleSet(r)
 	}
 	if b.Links != nil {
 		h.Links = b.Links
@@ -50,6 +51,10 @@ func (h *Host) apply(epoch uint64, b *eventpb.HostState) {
 	}
 	if b.Listeners != nil {
 		h.Listeners = b.Listeners
+		h.listeners = map[uint16][]*eventpb.Socket{}
+		for _, l := range b.Listeners.Sockets {
+			h.listeners[PortOf(l.Local)] = append(h.listeners[PortOf(l.Local)], l)
+		}
 	}
 	if b.TcFilters != nil {
 		h.TCFilters = b.TcFilters
@@ -71,7 +76,7 @@ func (h *Host) apply(epoch uint64, b *eventpb.HostState) {
 
 // rules returns the lines of iptables-save, false while they are not known whole.
 func (h *Host) rules() ([]string, bool) {
-	r := h.RuleSets["iptables-save"]
+	r := h.ruleSets["iptables-save"]
 	if r == nil || r.Unreadable != "" {
 		return nil, false
 	}

@@ -58,7 +58,10 @@ func (s *State) applyMaps(epoch uint64, b *eventpb.MapDeltas) {
 func (s *State) mapFor(d *eventpb.MapDelta) *Map {
 	m := s.Maps[d.Map]
 	if m != nil && m.KeySize == d.KeySize && m.ValueSize == d.ValueSize {
-		m.MapID, m.MaxEntries = d.MapId, d.MaxEntries
+		if m.MapID != d.MapId || m.MaxEntries != d.MaxEntries {
+			m.MapID, m.MaxEntries = d.MapId, d.MaxEntries
+			s.touch(topicPins)
+		}
 		return m
 	}
 	s.dropMap(d.Map)
@@ -66,6 +69,7 @@ func (s *State) mapFor(d *eventpb.MapDelta) *Map {
 	m = &Map{Name: d.Map, Kind: layout.Kind, MapID: d.MapId, MaxEntries: d.MaxEntries, Type: d.Type, KeySize: d.KeySize, ValueSize: d.ValueSize,
 		Readable: ok && !d.Unsupported, Entries: map[string]Value{}}
 	s.Maps[d.Map] = m
+	s.touch(topicPins)
 	s.touchFamily(m)
 	return m
 }
@@ -146,6 +150,7 @@ func (s *State) dropMap(name string) {
 		s.removed(m, []byte(k))
 	}
 	delete(s.Maps, name)
+	s.touch(topicPins)
 	s.touchMap(m)
 	s.touchFamily(m)
 }

@@ -49,7 +49,7 @@ func (g generator) event(profile string) *eventpb.Event {
 		body = &eventpb.LogLines{Namespace: "cca-dp", Pod: g.of("holder", "probe"), PodUid: g.of("u1", "u2"), ContainerId: g.of("c1", "c2"),
 			Lines: []*eventpb.LogLine{{TimeNs: g.Int64N(1e6), Text: g.of("peer=10.43.0.7:80", "connected", "peer ('10.43.0.8', 80)")}}}
 	case 10:
-		body = &eventpb.ProbeResult{Name: g.of("nodeport", "ghost"), HttpCode: g.Int32N(300), ExitCode: g.Int32N(30), Seconds: g.Float64()}
+		body = &eventpb.ProbeResult{Name: g.of("nodeport", "ghost", "healthz"), HttpCode: g.Int32N(300), ExitCode: g.Int32N(30), Seconds: g.Float64()}
 	case 11, 12:
 		body, source = g.agent(), "agent"
 	case 13, 14:
@@ -107,9 +107,12 @@ func (g generator) agent() *eventpb.AgentObjects {
 	b := &eventpb.AgentObjects{Kind: g.of("status", "config", "endpoint", "service"), Complete: g.IntN(3) == 0}
 	for range g.IntN(3) {
 		text, _ := json.Marshal(map[string]any{
-			"kube-proxy-replacement":   map[string]any{"mode": "True", "features": map[string]any{}},
-			"ServiceNoBackendResponse": "reject",
-			"status":                   map[string]any{"networking": map[string]any{"interface-name": "lxc1", "interface-index": 4}},
+			"kube-proxy-replacement": map[string]any{
+				"mode": g.of("True", "True", "False"), "deviceList": []any{map[string]any{"name": "eth0", "ip": []string{g.address()}}},
+				"features": map[string]any{"socketLB": map[string]any{"enabled": g.IntN(3) > 0}, "bpfSocketLBHostnsOnly": g.IntN(3) == 0},
+			},
+			"ServiceNoBackendResponse": "reject", "EnableIPv4": true, "EnableAutoDirectRouting": g.IntN(2) == 0,
+			"status": map[string]any{"networking": map[string]any{"interface-name": "lxc1", "interface-index": 4}},
 			"spec": map[string]any{
 				"flags":             map[string]any{"name": "ghost", "namespace": "cca-dp", "type": "ClusterIP"},
 				"frontend-address":  map[string]any{"port": 80},
@@ -124,15 +127,21 @@ func (g generator) agent() *eventpb.AgentObjects {
 func (g generator) host() *eventpb.HostState {
 	b := &eventpb.HostState{}
 	socket := &eventpb.Socket{Protocol: "tcp", Local: g.address() + ":40000", Remote: g.address() + ":80", State: "ESTABLISHED"}
-	switch g.IntN(6) {
+	switch g.IntN(7) {
 	case 0:
-		b.RuleSets = []*eventpb.RuleSet{{Command: g.of("iptables-save", "ip6tables-save"), Lines: []string{g.of("-A KUBE-SVC", "-A CILIUM")}, Unreadable: g.of("", "denied")}}
+		b.RuleSets = []*eventpb.RuleSet{{Command: g.of("iptables-save", "ip6tables-save", "iptables-legacy-save"), Lines: []string{g.of("-A KUBE-SVC", ":KUBE-SERVICES - [0:0]", "-A CILIUM")}, Unreadable: g.of("", "denied")}}
 	case 1:
-		b.Links = &eventpb.Links{Links: []*eventpb.Link{{Index: 4, Name: "lxc1"}}}
+		b.Links = &eventpb.Links{Links: []*eventpb.Link{{Index: 4, Name: "lxc1"}, {Index: 2, Name: g.of("eth0", "kube-ipvs0")}}}
 	case 2:
-		b.Attachments = &eventpb.Attachments{Attachments: []*eventpb.Attachment{{Ifindex: 4, Attach: "tcx/ingress", Program: g.of("cil_from_container", "other")}}}
+		b.Attachments = &eventpb.Attachments{Attachments: []*eventpb.Attachment{
+			{Ifindex: 4, Device: "lxc1", Attach: "tcx/ingress", Program: g.of("cil_from_container", "other"), MapIds: []uint32{g.Uint32N(9)}},
+			{Ifindex: 4, Device: "lxc1", Attach: g.of("tcx/ingress", "tc/ingress"), Program: g.of("cil_from_container", "other")},
+			{Attach: "cgroup_inet4_connect", Program: "cil_sock4_connect", CgroupId: g.Uint64N(3), Cgroup: g.of("", "/a")},
+		}, UsedMaps: []*eventpb.UsedMap{{Id: g.Uint32N(9), Name: "cilium_lb4_serv"}, {Id: 10, Name: "cilium_ct4_glob"}}}
 	case 3:
-		b.Listeners = &eventpb.Listeners{}
+		b.Listeners = &eventpb.Listeners{Sockets: []*eventpb.Socket{{Protocol: "tcp", Local: "0.0.0.0:80"}}}
+	case 5:
+		b.Neighbours = &eventpb.Neighbours{Neighbours: []*eventpb.Neighbour{{Device: "eth0", Address: g.of("192.168.0.1", g.address()), State: g.of("FAILED", "VALID"), Flags: []string{"extern_learn"}}}}
 	case 4:
 		b.TcFilters = &eventpb.TCFilters{}
 	default:

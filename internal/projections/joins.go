@@ -11,18 +11,20 @@ import (
 // joins find what belongs together without going through all objects. They are made of the objects as those come and
 // go, and never stored.
 type joins struct {
-	slices    map[Name]map[string]*eventpb.KubeObject // a Service's EndpointSlices by name
-	services  multi[l4]                               // Services by ClusterIP, external and load balancer address
-	bare      map[Name]struct{}                       // Services that lack a frontend in the map
-	addresses multi[netip.Addr]                       // Services by those addresses
-	nodePorts multi[l4]                               // Services by node port, address left out
-	hostPorts multi[l4]                               // pods by host port, address left out
-	pods      multi[netip.Addr]                       // pods by address, less those on the node's network
-	agent     map[frontendKey]frontendRow             // the agent's rows
-	owned     map[Name]map[frontendKey]struct{}       // frontends by their last owner
-	endpoints map[string]agentEndpoint                // the agent's endpoints by key
-	node      place                                   // this node
-	mode      string                                  // of kube-proxy replacement, as the agent spells it
+	slices        map[Name]map[string]*eventpb.KubeObject // a Service's EndpointSlices by name
+	services      multi[l4]                               // Services by ClusterIP, external and load balancer address
+	bare          map[Name]struct{}                       // Services that lack a frontend in the map
+	addresses     multi[netip.Addr]                       // Services by those addresses
+	nodePorts     multi[l4]                               // Services by node port, address left out
+	hostPorts     multi[l4]                               // pods by host port, address left out
+	pods          multi[netip.Addr]                       // pods by address, less those on the node's network
+	agent         map[frontendKey]frontendRow             // the agent's rows
+	owned         map[Name]map[frontendKey]struct{}       // frontends by their last owner
+	endpointNodes map[string]int                          // nodes by how many ready endpoints the slices have there
+	endpoints     map[string]agentEndpoint                // the agent's endpoints by key
+	node          place                                   // this node
+	status        *agentStatus                            // nil while it is not known
+	config        *agentConfig
 }
 
 // l4 is an address, a port and a protocol.
@@ -54,7 +56,7 @@ func (m multi[K]) remove(k K, n Name) {
 func newJoins() joins {
 	return joins{
 		slices: map[Name]map[string]*eventpb.KubeObject{}, services: multi[l4]{}, bare: map[Name]struct{}{}, addresses: multi[netip.Addr]{}, nodePorts: multi[l4]{}, hostPorts: multi[l4]{}, pods: multi[netip.Addr]{},
-		agent: map[frontendKey]frontendRow{}, owned: map[Name]map[frontendKey]struct{}{}, endpoints: map[string]agentEndpoint{},
+		agent: map[frontendKey]frontendRow{}, owned: map[Name]map[frontendKey]struct{}{}, endpointNodes: map[string]int{}, endpoints: map[string]agentEndpoint{},
 	}
 }
 
@@ -114,7 +116,22 @@ func (s *State) joinSlice(o *eventpb.KubeObject, in bool) {
 			delete(s.joins.slices, service)
 		}
 	}
+	s.joins.countNodes(o, in)
 	s.touchService(service, s.service(service.Namespace, service.Name))
+}
+
+func (j *joins) countNodes(o *eventpb.KubeObject, in bool) {
+	for _, e := range o.GetEndpointSlice().GetEndpoints() {
+		switch {
+		case e.NodeName == "" || wishOf(e) != wishActive:
+		case in:
+			j.endpointNodes[e.NodeName]++
+		default:
+			if j.endpointNodes[e.NodeName]--; j.endpointNodes[e.NodeName] == 0 {
+				delete(j.endpointNodes, e.NodeName)
+			}
+		}
+	}
 }
 
 func (s *State) joinPod(name Name, o *eventpb.KubeObject, in bool) {

@@ -13,12 +13,3 @@ func (s *State) noteNode() {
 		s.touchServices()
 	}
 }
-
-// noteMode notes the mode of kube-proxy replacement, on which it depends which frontends there are.
-func (s *State) noteMode() {
-	mode, _ := s.Agent.kubeProxyReplacement()
-	if mode != s.joins.mode {
-		s.joins.mode = mode
-		s.touchServices()
-	}
-}

@@ -22,7 +22,7 @@ func (s *State) Marshal() ([]byte, error) {
 		Host: s.Host.topics(), PodSockets: s.Host.podSockets(),
 		Flows: s.Flows, Baseline: s.Baseline.message(), Unknown: s.Unknown,
 		Findings: s.book.messages(), FindingsDropped: s.book.dropped, GoneBackends: s.LB.goneMessages(), Owners: ownerMessages(s.owners),
-		Drops: s.dropMessages(), LeftSlots: s.leftMessages(),
+		Drops: s.dropMessages(), LeftSlots: s.leftMessages(), Missed: s.missedMessages(),
 	}
 	for _, name := range sortedNames(s.Sources) {
 		m.Sources = append(m.Sources, s.Sources[name].message(name))
@@ -123,9 +123,9 @@ func joinEntries[V any](entries map[string]V, of func(V) (value string, sinceNs 
 }
 
 func (h *Host) topics() *eventpb.HostState {
-	t := &eventpb.HostState{Links: h.Links, Attachments: h.Attachments, Listeners: h.Listeners, TcFilters: h.TCFilters}
-	for _, command := range sortedNames(h.RuleSets) {
-		t.RuleSets = append(t.RuleSets, h.RuleSets[command])
+	t := &eventpb.HostState{Links: h.Links, Attachments: h.Attachments, Listeners: h.Listeners, TcFilters: h.TCFilters, Neighbours: h.Neighbours}
+	for _, command := range sortedNames(h.ruleSets) {
+		t.RuleSets = append(t.RuleSets, h.ruleSets[command].RuleSet)
 	}
 	return t
 }

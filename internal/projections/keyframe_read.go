@@ -69,6 +69,9 @@ func UnmarshalState(b []byte) (*State, error) {
 			return nil, fmt.Errorf("decode state: map %s: %w", known.Map, err)
 		}
 	}
+	for _, x := range m.Missed {
+		s.missed[missedKey{x.Source, x.Reason}] = &missed{x.FromNs, x.ToNs, x.ToldNs}
+	}
 	s.book = bookFrom(m.Findings, m.FindingsDropped)
 	if err := s.restoreLB(m); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)

@@ -94,15 +94,6 @@ func AddressOf(text string) (netip.AddrPort, bool) {
 	return a, err == nil
 }
 
-// KubeProxyReplacement is the mode as the agent spells it; false while it is not known.
-func (s *State) KubeProxyReplacement() (string, bool) { return s.Agent.kubeProxyReplacement() }
-
-// SocketLBCoverage is Full or Hostns-only; false while it is not known.
-func (s *State) SocketLBCoverage() (string, bool) { return s.Agent.socketLBCoverage() }
-
-// NoBackendResponse is reject or drop; false while it is not known.
-func (s *State) NoBackendResponse() (string, bool) { return s.Agent.noBackendResponse() }
-
 // Sockets are those inside a pod; false while they were not listed.
 func (s *State) Sockets(pod Name) ([]*eventpb.Socket, bool) {
 	p := s.Host.PodSockets[pod]

@@ -122,16 +122,13 @@ func (s *State) frontendsWanted(o *eventpb.KubeObject) []wantedFrontend {
 	for _, text := range svc.LoadBalancerIps {
 		add(text, "load balancer IP", true)
 	}
-	if s.joins.mode == kubeProxyReplaced && (svc.Type == "NodePort" || svc.Type == "LoadBalancer") {
+	if s.kubeProxyReplaced() && (svc.Type == "NodePort" || svc.Type == "LoadBalancer") {
 		for _, family := range familiesOf(svc) {
 			add(unspecified(family == "IPv6").String(), "NodePort", false)
 		}
 	}
 	return list
 }
-
-// kubeProxyReplaced is the agent's mode in which it serves NodePorts and hostPorts.
-const kubeProxyReplaced = "True"
 
 // familiesOf are the Service's IP families; those of its ClusterIPs where it does not say.
 func familiesOf(svc *eventpb.Service) []string {
@@ -175,7 +172,7 @@ var hostPortMissing = rule{
 	means: "connections to the pod's hostPort are refused; recreate the pod, or restart the agent",
 	on:    []topic{topicServices, topicKube, topicAgent},
 	node: func(s *State) (found []problem) {
-		if s.joins.mode != kubeProxyReplaced {
+		if !s.kubeProxyReplaced() {
 			return nil
 		}
 		for at, names := range s.joins.hostPorts {

@@ -20,11 +20,12 @@ func (st *story) wait(seconds int) {
 	}
 }
 
-// open lists the findings that last, as "rule subject".
+// open lists the findings that last, as "rule subject"; less those of the recorder, whose sources are taken down to see what
+// the others know.
 func (st *story) open() []string {
 	list := []string{}
 	for _, f := range st.s.Findings() {
-		if f.EndedNs == 0 {
+		if f.EndedNs == 0 && f.Rule != recorderGap.name {
 			list = append(list, f.Rule+" "+f.Subject)
 		}
 	}

@@ -10,10 +10,11 @@ import (
 // what is.
 type rule struct {
 	name  string
-	level string        // error, warning
-	hold  time.Duration // how long it must last: what is in flight between API, agent and map is no finding
-	needs []string      // sources
-	means string        // for connections, and what to do
+	level string              // error, warning, info
+	hold  time.Duration       // how long it must last: what is in flight between API, agent and map is no finding
+	needs []string            // sources
+	whole func(s *State) bool // what they told fits together; else what was found is kept. nil: always
+	means string              // for connections, and what to do
 
 	// One of these. A frontend rule is asked when a frontend, or what its row in services.json is made of, changed
 	// or went (f is nil then); a Service rule when the Service, its slices or frontends changed or went (o is nil
@@ -30,6 +31,7 @@ type rule struct {
 const (
 	LevelError   = "error"
 	LevelWarning = "warning"
+	LevelInfo    = "info"
 )
 
 // rules are all of them.
@@ -52,6 +54,23 @@ var rules = []*rule{
 	&endpointUnpaired,
 	&packetsDropped,
 	&packetsRefused,
+	&replacementOff,
+	&kubeProxyBeside,
+	&kubeProxyLeft,
+	&rulesHidden,
+	&socketLBCoverage,
+	&socketLBDetached,
+	&socketLBElsewhere,
+	&socketLBIncomplete,
+	&programMissing,
+	&programDoubled,
+	&pinUnused,
+	&mapPressure,
+	&listenerCollision,
+	&neighbourFailed,
+	&neighbourMissing,
+	&healthServer,
+	&recorderGap,
 }
 
 // RuleNames are the names of all rules.
@@ -85,6 +104,9 @@ func (s *State) judges(r *rule) bool {
 	return true
 }
 
+// fits says that what a rule rests on fits together.
+func (r *rule) fits(s *State) bool { return r.whole == nil || r.whole(s) }
+
 // judge asks the rules about what the event that is being folded has touched.
 func (s *State) judge() {
 	s.rememberOwners()
@@ -106,7 +128,7 @@ func (s *State) judge() {
 			for _, b := range backends {
 				s.book.take(s, r, b.String(), r.backend(s, b))
 			}
-		case s.changed(r.on):
+		case s.changed(r.on) && r.fits(s):
 			s.book.take(s, r, "", r.node(s))
 		}
 	}

@@ -31,6 +31,7 @@ type State struct {
 
 	Baseline *Baseline // of the profile's Service
 
+	missed  map[missedKey]*missed // and not yet over for long
 	owners  map[frontendKey]Owner // what last owned each frontend in the map
 	left    []leftSlot            // in order of when they left
 	drops   map[dropKey]*drops
@@ -89,6 +90,7 @@ func NewState() *State {
 		Host:        newHost(),
 		Logs:        map[Name]*Log{},
 		Probes:      map[string]*eventpb.ProbeResult{},
+		missed:      map[missedKey]*missed{},
 		owners:      map[frontendKey]Owner{},
 		drops:       map[dropKey]*drops{},
 		book:        newBook(),

@@ -29,7 +29,7 @@ func (s *State) hostThings(add adder) {
 			add("pod socket", fmt.Sprintf("%s %s %s → %s", pod, sock.Protocol, sock.Local, sock.Remote), Field{"state", sock.State})
 		}
 	}
-	for command, r := range s.Host.RuleSets {
+	for command, r := range s.Host.ruleSets {
 		add("rules", command, Field{"lines", strconv.Itoa(len(r.Lines))}, Field{"unreadable", r.Unreadable})
 	}
 	for name, p := range s.Probes {

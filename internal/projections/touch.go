@@ -18,12 +18,14 @@ const (
 	topicConnections              // conntrack and translations
 	topicMaps                     // other maps
 	topicAgent                    // the agent's status, configuration and endpoints
+	topicPins                     // which maps there are, and of which size
 	topicHost                     // the host, less the sockets inside pods
 	topicSockets                  // inside pods
 	topicKube                     // pods, nodes, CiliumEndpoints
 	topicProbes
 	topicSources // status and gaps
 	topicDrops   // of packets
+	topicGaps    // status, gaps, and that a gap is over
 	topicFindings
 	topics
 )
@@ -186,6 +188,7 @@ func (s *State) settle() {
 	s.noteBare()
 	s.noteLeft()
 	s.forgetDrops()
+	s.closeGaps()
 	s.judge()
 	clear(s.LB.touched)
 	clear(s.LB.stirred)

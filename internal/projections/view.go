@@ -35,6 +35,7 @@ var Views = []View{
 	{File: "services.json", Render: servicesView, On: []topic{topicServices, topicSources}},
 	{File: "connections.json", Render: connectionsView, On: []topic{topicConnections, topicServices, topicSockets, topicMaps, topicAgent, topicHost, topicKube, topicSources}},
 	{File: "endpoints.json", Render: endpointsView, On: []topic{topicMaps, topicAgent, topicHost, topicKube, topicSources}},
+	{File: "node.json", Render: nodeView, On: []topic{topicMaps, topicAgent, topicHost, topicKube, topicProbes, topicSources}},
 	{File: "findings.json", Render: findingsView, On: []topic{topicFindings}},
 }
 

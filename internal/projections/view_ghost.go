@@ -18,7 +18,7 @@ func ghostView(s *State, w *waits) any {
 	}
 	ip, hasIP := clusterIP(svc)
 	backends, listed := s.Agent.backendCount(s.Profile.Namespace, p.Service, p.Port)
-	response, haveResponse := s.Agent.noBackendResponse()
+	response, haveResponse := s.NoBackendResponse()
 	probe := s.Probes[probeGhost]
 	request := "a request to it from the pod " + p.ProbePod
 	return ghostFile{

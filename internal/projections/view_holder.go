@@ -24,7 +24,7 @@ func ctView(s *State, w *waits) any {
 		return nil
 	}
 	port := strconv.Itoa(int(s.Profile.Holder.Port))
-	coverage, haveCoverage := s.Agent.socketLBCoverage()
+	coverage, haveCoverage := s.SocketLBCoverage()
 	entries, haveCT := s.serviceEntries(s.Profile.Holder.Port)
 	f := ctFile{
 		SvcEntries:       need(w, "bpfmap", "the conntrack map", entries, haveCT),

@@ -9,9 +9,9 @@ import (
 
 // reportView makes report.txt: seven lines from the state now, "unknown" for what is not known.
 func reportView(s *State, w *waits) any {
-	mode, haveMode := s.Agent.kubeProxyReplacement()
-	coverage, haveCoverage := s.Agent.socketLBCoverage()
-	response, haveResponse := s.Agent.noBackendResponse()
+	mode, haveMode := s.KubeProxyReplacement()
+	coverage, haveCoverage := s.SocketLBCoverage()
+	response, haveResponse := s.NoBackendResponse()
 	front, haveFront := s.webFrontend()
 	slots := 0
 	if haveFront {

@@ -60,14 +60,14 @@ func servicesView(s *State, w *waits) any {
 	return encoded(b.Bytes())
 }
 
-// nodeFile is where this node is, on which it depends which backends are near.
-type nodeFile struct {
+// zoneFile is where this node is, on which it depends which backends are near.
+type zoneFile struct {
 	Name *string `json:"name"`
 	Zone *string `json:"zone"`
 }
 
-func (s *State) nodePlace() nodeFile {
-	return nodeFile{some(s.joins.node.name), some(s.joins.node.zone)}
+func (s *State) nodePlace() zoneFile {
+	return zoneFile{some(s.joins.node.name), some(s.joins.node.zone)}
 }
 
 // externalClusterIP says whether the agent's option bpf-lb-external-clusterip is on, as the first ClusterIP frontend shows; nil

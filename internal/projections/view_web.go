@@ -23,7 +23,7 @@ func iptablesView(s *State, w *waits) any {
 	}
 	ip, hasIP := clusterIP(web)
 	lines, haveLines := s.Host.rules()
-	mode, haveMode := s.Agent.kubeProxyReplacement()
+	mode, haveMode := s.KubeProxyReplacement()
 	f := iptablesFile{
 		ClusterIP:            need(w, "kube", "a ClusterIP of "+s.Profile.Web.Service, ip.String(), hasIP),
 		KubeSvcLines:         need(w, "host", waitRules, countLines(lines, "KUBE-SVC"), haveLines),

@@ -59,7 +59,9 @@ type State struct {
 	// Packets on a Service's path that were dropped lately.
 	Drops []*DropsKnown `protobuf:"bytes,24,rep,name=drops,proto3" json:"drops,omitempty"`
 	// Backends that left the last of their slots in a frontend lately, in order of that.
-	LeftSlots     []*LeftSlotKnown `protobuf:"bytes,25,rep,name=left_slots,json=leftSlots,proto3" json:"left_slots,omitempty"`
+	LeftSlots []*LeftSlotKnown `protobuf:"bytes,25,rep,name=left_slots,json=leftSlots,proto3" json:"left_slots,omitempty"`
+	// By source and reason.
+	Missed        []*MissedKnown `protobuf:"bytes,26,rep,name=missed,proto3" json:"missed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +271,91 @@ func (x *State) GetLeftSlots() []*LeftSlotKnown {
 	return nil
 }
 
+func (x *State) GetMissed() []*MissedKnown {
+	if x != nil {
+		return x.Missed
+	}
+	return nil
+}
+
+// MissedKnown is what a source did not see for one reason, from its first gap to its last.
+type MissedKnown struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Reason GapReason              `protobuf:"varint,2,opt,name=reason,proto3,enum=tapedeck.events.v1.GapReason" json:"reason,omitempty"`
+	FromNs int64                  `protobuf:"varint,3,opt,name=from_ns,json=fromNs,proto3" json:"from_ns,omitempty"`
+	ToNs   int64                  `protobuf:"varint,4,opt,name=to_ns,json=toNs,proto3" json:"to_ns,omitempty"`
+	// When the last of the gaps was told.
+	ToldNs        int64 `protobuf:"varint,5,opt,name=told_ns,json=toldNs,proto3" json:"told_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MissedKnown) Reset() {
+	*x = MissedKnown{}
+	mi := &file_events_v1_state_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MissedKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MissedKnown) ProtoMessage() {}
+
+func (x *MissedKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_state_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MissedKnown.ProtoReflect.Descriptor instead.
+func (*MissedKnown) Descriptor() ([]byte, []int) {
+	return file_events_v1_state_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *MissedKnown) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *MissedKnown) GetReason() GapReason {
+	if x != nil {
+		return x.Reason
+	}
+	return GapReason_GAP_REASON_UNSPECIFIED
+}
+
+func (x *MissedKnown) GetFromNs() int64 {
+	if x != nil {
+		return x.FromNs
+	}
+	return 0
+}
+
+func (x *MissedKnown) GetToNs() int64 {
+	if x != nil {
+		return x.ToNs
+	}
+	return 0
+}
+
+func (x *MissedKnown) GetToldNs() int64 {
+	if x != nil {
+		return x.ToldNs
+	}
+	return 0
+}
+
 type SourceKnown struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -285,7 +372,7 @@ type SourceKnown struct {
 
 func (x *SourceKnown) Reset() {
 	*x = SourceKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[1]
+	mi := &file_events_v1_state_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +384,7 @@ func (x *SourceKnown) String() string {
 func (*SourceKnown) ProtoMessage() {}
 
 func (x *SourceKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[1]
+	mi := &file_events_v1_state_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +397,7 @@ func (x *SourceKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceKnown.ProtoReflect.Descriptor instead.
 func (*SourceKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SourceKnown) GetName() string {
@@ -395,7 +482,7 @@ type MapKnown struct {
 
 func (x *MapKnown) Reset() {
 	*x = MapKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[2]
+	mi := &file_events_v1_state_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +494,7 @@ func (x *MapKnown) String() string {
 func (*MapKnown) ProtoMessage() {}
 
 func (x *MapKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[2]
+	mi := &file_events_v1_state_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +507,7 @@ func (x *MapKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapKnown.ProtoReflect.Descriptor instead.
 func (*MapKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MapKnown) GetMap() string {
@@ -528,7 +615,7 @@ type PodSocketsKnown struct {
 
 func (x *PodSocketsKnown) Reset() {
 	*x = PodSocketsKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[3]
+	mi := &file_events_v1_state_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +627,7 @@ func (x *PodSocketsKnown) String() string {
 func (*PodSocketsKnown) ProtoMessage() {}
 
 func (x *PodSocketsKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[3]
+	mi := &file_events_v1_state_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +640,7 @@ func (x *PodSocketsKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodSocketsKnown.ProtoReflect.Descriptor instead.
 func (*PodSocketsKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PodSocketsKnown) GetNamespace() string {
@@ -612,7 +699,7 @@ type LogKnown struct {
 
 func (x *LogKnown) Reset() {
 	*x = LogKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[4]
+	mi := &file_events_v1_state_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +711,7 @@ func (x *LogKnown) String() string {
 func (*LogKnown) ProtoMessage() {}
 
 func (x *LogKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[4]
+	mi := &file_events_v1_state_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +724,7 @@ func (x *LogKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogKnown.ProtoReflect.Descriptor instead.
 func (*LogKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LogKnown) GetNamespace() string {
@@ -693,7 +780,7 @@ type MarkKnown struct {
 
 func (x *MarkKnown) Reset() {
 	*x = MarkKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[5]
+	mi := &file_events_v1_state_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +792,7 @@ func (x *MarkKnown) String() string {
 func (*MarkKnown) ProtoMessage() {}
 
 func (x *MarkKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[5]
+	mi := &file_events_v1_state_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +805,7 @@ func (x *MarkKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkKnown.ProtoReflect.Descriptor instead.
 func (*MarkKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MarkKnown) GetSeq() uint64 {
@@ -756,7 +843,7 @@ type BaselineKnown struct {
 
 func (x *BaselineKnown) Reset() {
 	*x = BaselineKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[6]
+	mi := &file_events_v1_state_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +855,7 @@ func (x *BaselineKnown) String() string {
 func (*BaselineKnown) ProtoMessage() {}
 
 func (x *BaselineKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[6]
+	mi := &file_events_v1_state_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +868,7 @@ func (x *BaselineKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaselineKnown.ProtoReflect.Descriptor instead.
 func (*BaselineKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BaselineKnown) GetServiceUid() string {
@@ -832,14 +919,16 @@ type FindingKnown struct {
 	// 0 while it lasts.
 	EndedNs int64 `protobuf:"varint,7,opt,name=ended_ns,json=endedNs,proto3" json:"ended_ns,omitempty"`
 	// Positions of the events it began, was found and ended with, and of those it rests on.
-	Events        []uint64 `protobuf:"varint,8,rep,packed,name=events,proto3" json:"events,omitempty"`
+	Events []uint64 `protobuf:"varint,8,rep,packed,name=events,proto3" json:"events,omitempty"`
+	// While it lasts: when it was last the case, where that is known better than by when it is over.
+	LastNs        int64 `protobuf:"varint,9,opt,name=last_ns,json=lastNs,proto3" json:"last_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindingKnown) Reset() {
 	*x = FindingKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[7]
+	mi := &file_events_v1_state_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +940,7 @@ func (x *FindingKnown) String() string {
 func (*FindingKnown) ProtoMessage() {}
 
 func (x *FindingKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[7]
+	mi := &file_events_v1_state_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +953,7 @@ func (x *FindingKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingKnown.ProtoReflect.Descriptor instead.
 func (*FindingKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FindingKnown) GetRule() string {
@@ -923,6 +1012,13 @@ func (x *FindingKnown) GetEvents() []uint64 {
 	return nil
 }
 
+func (x *FindingKnown) GetLastNs() int64 {
+	if x != nil {
+		return x.LastNs
+	}
+	return 0
+}
+
 type GoneBackend struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	V6            bool                   `protobuf:"varint,1,opt,name=v6,proto3" json:"v6,omitempty"`
@@ -937,7 +1033,7 @@ type GoneBackend struct {
 
 func (x *GoneBackend) Reset() {
 	*x = GoneBackend{}
-	mi := &file_events_v1_state_proto_msgTypes[8]
+	mi := &file_events_v1_state_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1045,7 @@ func (x *GoneBackend) String() string {
 func (*GoneBackend) ProtoMessage() {}
 
 func (x *GoneBackend) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[8]
+	mi := &file_events_v1_state_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1058,7 @@ func (x *GoneBackend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoneBackend.ProtoReflect.Descriptor instead.
 func (*GoneBackend) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GoneBackend) GetV6() bool {
@@ -1024,7 +1120,7 @@ type OwnerKnown struct {
 
 func (x *OwnerKnown) Reset() {
 	*x = OwnerKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[9]
+	mi := &file_events_v1_state_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1132,7 @@ func (x *OwnerKnown) String() string {
 func (*OwnerKnown) ProtoMessage() {}
 
 func (x *OwnerKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[9]
+	mi := &file_events_v1_state_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1145,7 @@ func (x *OwnerKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerKnown.ProtoReflect.Descriptor instead.
 func (*OwnerKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OwnerKnown) GetFrontend() string {
@@ -1121,7 +1217,7 @@ type DropsKnown struct {
 
 func (x *DropsKnown) Reset() {
 	*x = DropsKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[10]
+	mi := &file_events_v1_state_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1229,7 @@ func (x *DropsKnown) String() string {
 func (*DropsKnown) ProtoMessage() {}
 
 func (x *DropsKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[10]
+	mi := &file_events_v1_state_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1242,7 @@ func (x *DropsKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropsKnown.ProtoReflect.Descriptor instead.
 func (*DropsKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DropsKnown) GetPath() string {
@@ -1219,7 +1315,7 @@ type LeftSlotKnown struct {
 
 func (x *LeftSlotKnown) Reset() {
 	*x = LeftSlotKnown{}
-	mi := &file_events_v1_state_proto_msgTypes[11]
+	mi := &file_events_v1_state_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1327,7 @@ func (x *LeftSlotKnown) String() string {
 func (*LeftSlotKnown) ProtoMessage() {}
 
 func (x *LeftSlotKnown) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_state_proto_msgTypes[11]
+	mi := &file_events_v1_state_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1340,7 @@ func (x *LeftSlotKnown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftSlotKnown.ProtoReflect.Descriptor instead.
 func (*LeftSlotKnown) Descriptor() ([]byte, []int) {
-	return file_events_v1_state_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_state_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeftSlotKnown) GetAddress() string {
@@ -1279,7 +1375,7 @@ var File_events_v1_state_proto protoreflect.FileDescriptor
 
 const file_events_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xb9\t\n" +
+	"\x15events/v1/state.proto\x12\x12tapedeck.events.v1\x1a\x15events/v1/agent.proto\x1a\x14events/v1/host.proto\x1a\x14events/v1/kube.proto\x1a\x15events/v1/probe.proto\x1a\x17events/v1/session.proto\"\xf2\t\n" +
 	"\x05State\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
 	"\aseen_ns\x18\x02 \x01(\x03R\x06seenNs\x12\x18\n" +
@@ -1308,7 +1404,14 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\x06owners\x18\x17 \x03(\v2\x1e.tapedeck.events.v1.OwnerKnownR\x06owners\x124\n" +
 	"\x05drops\x18\x18 \x03(\v2\x1e.tapedeck.events.v1.DropsKnownR\x05drops\x12@\n" +
 	"\n" +
-	"left_slots\x18\x19 \x03(\v2!.tapedeck.events.v1.LeftSlotKnownR\tleftSlots\"\xff\x01\n" +
+	"left_slots\x18\x19 \x03(\v2!.tapedeck.events.v1.LeftSlotKnownR\tleftSlots\x127\n" +
+	"\x06missed\x18\x1a \x03(\v2\x1f.tapedeck.events.v1.MissedKnownR\x06missed\"\xa3\x01\n" +
+	"\vMissedKnown\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x125\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x1d.tapedeck.events.v1.GapReasonR\x06reason\x12\x17\n" +
+	"\afrom_ns\x18\x03 \x01(\x03R\x06fromNs\x12\x13\n" +
+	"\x05to_ns\x18\x04 \x01(\x03R\x04toNs\x12\x17\n" +
+	"\atold_ns\x18\x05 \x01(\x03R\x06toldNs\"\xff\x01\n" +
 	"\vSourceKnown\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1f.tapedeck.events.v1.SourceStateR\x05state\x12\x14\n" +
@@ -1361,7 +1464,7 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"service_id\x18\x02 \x01(\rR\tserviceId\x12\x1a\n" +
 	"\bfrontend\x18\x03 \x01(\tR\bfrontend\x12\x1a\n" +
 	"\bbackends\x18\x04 \x03(\tR\bbackends\x12\x12\n" +
-	"\x04pods\x18\x05 \x03(\tR\x04pods\"\xcf\x01\n" +
+	"\x04pods\x18\x05 \x03(\tR\x04pods\"\xe8\x01\n" +
 	"\fFindingKnown\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x18\n" +
@@ -1370,7 +1473,8 @@ const file_events_v1_state_proto_rawDesc = "" +
 	"\bsince_ns\x18\x05 \x01(\x03R\asinceNs\x12\x19\n" +
 	"\bfound_ns\x18\x06 \x01(\x03R\afoundNs\x12\x19\n" +
 	"\bended_ns\x18\a \x01(\x03R\aendedNs\x12\x16\n" +
-	"\x06events\x18\b \x03(\x04R\x06events\"\x97\x01\n" +
+	"\x06events\x18\b \x03(\x04R\x06events\x12\x17\n" +
+	"\alast_ns\x18\t \x01(\x03R\x06lastNs\"\x97\x01\n" +
 	"\vGoneBackend\x12\x0e\n" +
 	"\x02v6\x18\x01 \x01(\bR\x02v6\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x18\n" +
@@ -1415,55 +1519,59 @@ func file_events_v1_state_proto_rawDescGZIP() []byte {
 	return file_events_v1_state_proto_rawDescData
 }
 
-var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_events_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_events_v1_state_proto_goTypes = []any{
 	(*State)(nil),           // 0: tapedeck.events.v1.State
-	(*SourceKnown)(nil),     // 1: tapedeck.events.v1.SourceKnown
-	(*MapKnown)(nil),        // 2: tapedeck.events.v1.MapKnown
-	(*PodSocketsKnown)(nil), // 3: tapedeck.events.v1.PodSocketsKnown
-	(*LogKnown)(nil),        // 4: tapedeck.events.v1.LogKnown
-	(*MarkKnown)(nil),       // 5: tapedeck.events.v1.MarkKnown
-	(*BaselineKnown)(nil),   // 6: tapedeck.events.v1.BaselineKnown
-	(*FindingKnown)(nil),    // 7: tapedeck.events.v1.FindingKnown
-	(*GoneBackend)(nil),     // 8: tapedeck.events.v1.GoneBackend
-	(*OwnerKnown)(nil),      // 9: tapedeck.events.v1.OwnerKnown
-	(*DropsKnown)(nil),      // 10: tapedeck.events.v1.DropsKnown
-	(*LeftSlotKnown)(nil),   // 11: tapedeck.events.v1.LeftSlotKnown
-	(*Session)(nil),         // 12: tapedeck.events.v1.Session
-	(*KubeObjects)(nil),     // 13: tapedeck.events.v1.KubeObjects
-	(*AgentObjects)(nil),    // 14: tapedeck.events.v1.AgentObjects
-	(*HostState)(nil),       // 15: tapedeck.events.v1.HostState
-	(*ProbeResult)(nil),     // 16: tapedeck.events.v1.ProbeResult
-	(SourceState)(0),        // 17: tapedeck.events.v1.SourceState
-	(*Gap)(nil),             // 18: tapedeck.events.v1.Gap
-	(*Socket)(nil),          // 19: tapedeck.events.v1.Socket
+	(*MissedKnown)(nil),     // 1: tapedeck.events.v1.MissedKnown
+	(*SourceKnown)(nil),     // 2: tapedeck.events.v1.SourceKnown
+	(*MapKnown)(nil),        // 3: tapedeck.events.v1.MapKnown
+	(*PodSocketsKnown)(nil), // 4: tapedeck.events.v1.PodSocketsKnown
+	(*LogKnown)(nil),        // 5: tapedeck.events.v1.LogKnown
+	(*MarkKnown)(nil),       // 6: tapedeck.events.v1.MarkKnown
+	(*BaselineKnown)(nil),   // 7: tapedeck.events.v1.BaselineKnown
+	(*FindingKnown)(nil),    // 8: tapedeck.events.v1.FindingKnown
+	(*GoneBackend)(nil),     // 9: tapedeck.events.v1.GoneBackend
+	(*OwnerKnown)(nil),      // 10: tapedeck.events.v1.OwnerKnown
+	(*DropsKnown)(nil),      // 11: tapedeck.events.v1.DropsKnown
+	(*LeftSlotKnown)(nil),   // 12: tapedeck.events.v1.LeftSlotKnown
+	(*Session)(nil),         // 13: tapedeck.events.v1.Session
+	(*KubeObjects)(nil),     // 14: tapedeck.events.v1.KubeObjects
+	(*AgentObjects)(nil),    // 15: tapedeck.events.v1.AgentObjects
+	(*HostState)(nil),       // 16: tapedeck.events.v1.HostState
+	(*ProbeResult)(nil),     // 17: tapedeck.events.v1.ProbeResult
+	(GapReason)(0),          // 18: tapedeck.events.v1.GapReason
+	(SourceState)(0),        // 19: tapedeck.events.v1.SourceState
+	(*Gap)(nil),             // 20: tapedeck.events.v1.Gap
+	(*Socket)(nil),          // 21: tapedeck.events.v1.Socket
 }
 var file_events_v1_state_proto_depIdxs = []int32{
-	12, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
-	1,  // 1: tapedeck.events.v1.State.sources:type_name -> tapedeck.events.v1.SourceKnown
-	13, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
-	13, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
-	14, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
-	2,  // 5: tapedeck.events.v1.State.maps:type_name -> tapedeck.events.v1.MapKnown
-	15, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
-	3,  // 7: tapedeck.events.v1.State.pod_sockets:type_name -> tapedeck.events.v1.PodSocketsKnown
-	4,  // 8: tapedeck.events.v1.State.logs:type_name -> tapedeck.events.v1.LogKnown
-	16, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
-	5,  // 10: tapedeck.events.v1.State.marks:type_name -> tapedeck.events.v1.MarkKnown
-	6,  // 11: tapedeck.events.v1.State.baseline:type_name -> tapedeck.events.v1.BaselineKnown
-	7,  // 12: tapedeck.events.v1.State.findings:type_name -> tapedeck.events.v1.FindingKnown
-	8,  // 13: tapedeck.events.v1.State.gone_backends:type_name -> tapedeck.events.v1.GoneBackend
-	9,  // 14: tapedeck.events.v1.State.owners:type_name -> tapedeck.events.v1.OwnerKnown
-	10, // 15: tapedeck.events.v1.State.drops:type_name -> tapedeck.events.v1.DropsKnown
-	11, // 16: tapedeck.events.v1.State.left_slots:type_name -> tapedeck.events.v1.LeftSlotKnown
-	17, // 17: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
-	18, // 18: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
-	19, // 19: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	13, // 0: tapedeck.events.v1.State.recorder:type_name -> tapedeck.events.v1.Session
+	2,  // 1: tapedeck.events.v1.State.sources:type_name -> tapedeck.events.v1.SourceKnown
+	14, // 2: tapedeck.events.v1.State.kube:type_name -> tapedeck.events.v1.KubeObjects
+	14, // 3: tapedeck.events.v1.State.kube_pending:type_name -> tapedeck.events.v1.KubeObjects
+	15, // 4: tapedeck.events.v1.State.agent:type_name -> tapedeck.events.v1.AgentObjects
+	3,  // 5: tapedeck.events.v1.State.maps:type_name -> tapedeck.events.v1.MapKnown
+	16, // 6: tapedeck.events.v1.State.host:type_name -> tapedeck.events.v1.HostState
+	4,  // 7: tapedeck.events.v1.State.pod_sockets:type_name -> tapedeck.events.v1.PodSocketsKnown
+	5,  // 8: tapedeck.events.v1.State.logs:type_name -> tapedeck.events.v1.LogKnown
+	17, // 9: tapedeck.events.v1.State.probes:type_name -> tapedeck.events.v1.ProbeResult
+	6,  // 10: tapedeck.events.v1.State.marks:type_name -> tapedeck.events.v1.MarkKnown
+	7,  // 11: tapedeck.events.v1.State.baseline:type_name -> tapedeck.events.v1.BaselineKnown
+	8,  // 12: tapedeck.events.v1.State.findings:type_name -> tapedeck.events.v1.FindingKnown
+	9,  // 13: tapedeck.events.v1.State.gone_backends:type_name -> tapedeck.events.v1.GoneBackend
+	10, // 14: tapedeck.events.v1.State.owners:type_name -> tapedeck.events.v1.OwnerKnown
+	11, // 15: tapedeck.events.v1.State.drops:type_name -> tapedeck.events.v1.DropsKnown
+	12, // 16: tapedeck.events.v1.State.left_slots:type_name -> tapedeck.events.v1.LeftSlotKnown
+	1,  // 17: tapedeck.events.v1.State.missed:type_name -> tapedeck.events.v1.MissedKnown
+	18, // 18: tapedeck.events.v1.MissedKnown.reason:type_name -> tapedeck.events.v1.GapReason
+	19, // 19: tapedeck.events.v1.SourceKnown.state:type_name -> tapedeck.events.v1.SourceState
+	20, // 20: tapedeck.events.v1.SourceKnown.last_gap:type_name -> tapedeck.events.v1.Gap
+	21, // 21: tapedeck.events.v1.PodSocketsKnown.sockets:type_name -> tapedeck.events.v1.Socket
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_state_proto_init() }
@@ -1482,7 +1590,7 @@ func file_events_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_state_proto_rawDesc), len(file_events_v1_state_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
