@@ -60,7 +60,7 @@ ended, and warnings, are listed and change no exit code.`,
 // findingFlags adds the flags that select findings, and returns what makes a filter of them.
 func findingFlags(c *cobra.Command) func(*replay.Session) (func(*projections.Finding) bool, error) {
 	rules := c.Flags().StringSlice("rule", nil, "of this rule: "+strings.Join(projections.RuleNames(), ", "))
-	levels := []string{projections.LevelError, projections.LevelWarning}
+	levels := []string{projections.LevelError, projections.LevelWarning, projections.LevelInfo}
 	level := c.Flags().StringSlice("level", nil, "of this level: "+strings.Join(levels, ", "))
 	subjects := c.Flags().StringArray("subject", nil, "about this address, port, Service, pod or other name, whole, in the subject or the text")
 	since := momentFlag(c, "since", "that lasted at this moment, or came after it: "+replay.MomentForms)

@@ -103,9 +103,9 @@ func (observer) ServerStatus(context.Context, *observerpb.ServerStatusRequest) (
 
 func (observer) GetFlows(_ *observerpb.GetFlowsRequest, stream grpc.ServerStreamingServer[observerpb.GetFlowsResponse]) error {
 	url := filled("http://user:{S}@shop.example/cart?token={S}&x={S}#{S}")
-	//lint:ignore SA1019 older relays fill it, and a secret could come by it.
 	f := &flowpb.Flow{
 		Time: timestamppb.Now(), Uuid: "b6ad1b4c-0000-4000-8000-000000000001", Verdict: flowpb.Verdict_FORWARDED, Type: flowpb.FlowType_L7,
+		//lint:ignore SA1019 older relays fill Summary, and a secret could come by it.
 		IP: &flowpb.IP{Source: "10.42.0.9", Destination: "10.42.0.7"}, NodeName: "n1", Summary: "HTTP/1.1 GET " + url,
 		L7: &flowpb.Layer7{Type: flowpb.L7FlowType_REQUEST, Record: &flowpb.Layer7_Http{Http: &flowpb.HTTP{
 			Method: "GET", Protocol: "HTTP/1.1", Url: url,
