@@ -6,10 +6,12 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -341,4 +343,68 @@ func TestHostileJSONOnATerminal(t *testing.T) {
 	if r := steering(text); r != 0 || !strings.Contains(text, "=1+1") || term.Printable(text) != text {
 		t.Errorf("%q comes through: %.300q", r, text)
 	}
+}
+
+// Events that are not what a recorder writes, though the tape around them is whole, end in an answer or an error.
+func TestEventsOfNonsense(t *testing.T) {
+	rounds := 4
+	if n, err := strconv.Atoi(os.Getenv("TAPEDECK_FAULT_ROUNDS")); err == nil {
+		rounds = n
+	}
+	for seed := range rounds {
+		path := nonsense(t, uint64(seed))
+		for _, args := range [][]string{
+			{"info", path}, {"verify", path}, {"rebuild", path, "--out", t.TempDir()}, {"events", path}, {"timeline", path},
+			{"diff", path, "--from", "+3s"}, {"explain", path, "service", "cca-dp/web"}, {"explain", path, "connection", "10.42.0.162:40404"},
+			{"export", "cloudevents", path}, {"export", "hubble-jsonl", path}, {"export", "perfetto", path}, {"export", "csv", path},
+		} {
+			var e bytes.Buffer
+			cmd := &exec.Cmd{Path: "/proc/self/exe", Args: append([]string{"replay"}, args...), Stderr: &e}
+			if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 || strings.Contains(e.String(), "goroutine ") {
+				t.Errorf("seed %d, replay %q: %v\n%.2000s", seed, args, err, e.String())
+			}
+		}
+	}
+}
+
+// nonsense is the lab's tape with bytes of its events changed, at every place where one may be.
+func nonsense(t *testing.T, seed uint64) string {
+	t.Helper()
+	from, err := journal.OpenTape("../../testdata/lab.tape")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	random := rand.New(rand.NewPCG(seed, 0))
+	path := filepath.Join(t.TempDir(), "nonsense.tape")
+	err = journal.WriteTapeFile(path, from.Header(), func(w *journal.TapeWriter) error {
+		return from.Read(t.Context(), 0, ^uint64(0), func(r journal.Record) error {
+			return w.Write(journal.Record{Seq: r.Seq, Data: mutated(r.Data, random)})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mutated changes bytes of an event, so that it still is one. Of a hundred tries hardly any is none.
+func mutated(event []byte, random *rand.Rand) []byte {
+	for range 100 {
+		b := bytes.Clone(event)
+		for range 1 + random.IntN(4) {
+			switch at := random.IntN(len(b)); random.IntN(3) {
+			case 0:
+				b[at] = byte(random.Uint32())
+			case 1:
+				b[at] ^= 1 << random.IntN(8)
+			case 2: // a number at its bounds
+				b[at] = []byte{0, 1, 0x7f, 0x80, 0xff}[random.IntN(5)]
+			}
+		}
+		if proto.Unmarshal(b, &eventpb.Event{}) == nil {
+			return b
+		}
+	}
+	return event
 }

@@ -170,6 +170,11 @@ func TestFilesAreServed(t *testing.T) {
 	}
 	s := serve(t, nil)
 	s.see(t, "recorder", events.New(&eventpb.Session{ProfileName: "cca-datapath", ProfileYaml: string(text)}))
+	// A browser must not take what an error holds for a page.
+	s.see(t, "kube", events.New(&eventpb.SourceStatus{State: eventpb.SourceState_SOURCE_STATE_DOWN, Error: "<script>alert(1)</script>"}))
+	if body := s.ok(t, "/session").body; !strings.Contains(body, "alert(1)") {
+		t.Errorf("the error is not in session.json: %s", body)
+	}
 	for path, kind := range map[string]string{"/session": "application/json", "/files/session.json": "application/json", "/files/services.json": "application/json", "/files/report.txt": "text/plain; charset=utf-8"} {
 		a := s.ok(t, path)
 		name := filepath.Base(path)

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,12 +16,11 @@ import (
 	"testing"
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
-	observerpb "github.com/cilium/cilium/api/v1/observer"
 	"github.com/klauspost/compress/zstd"
 	"github.com/tapedeck-io/tapedeck/internal/journal"
 	"github.com/tapedeck-io/tapedeck/internal/profile"
+	"github.com/tapedeck-io/tapedeck/internal/sources/hubble/hubbletest"
 	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -92,18 +90,11 @@ func clusterWithSecrets(t *testing.T) *sourcetest.APIServer {
 	return api
 }
 
-// observer is a Hubble that has seen one request, and one more on its way back.
-type observer struct {
-	observerpb.UnimplementedObserverServer
-}
-
-func (observer) ServerStatus(context.Context, *observerpb.ServerStatusRequest) (*observerpb.ServerStatusResponse, error) {
-	return &observerpb.ServerStatusResponse{Version: "cilium v1.20.2", MaxFlows: 4095, NumFlows: 1}, nil
-}
-
-func (observer) GetFlows(_ *observerpb.GetFlowsRequest, stream grpc.ServerStreamingServer[observerpb.GetFlowsResponse]) error {
+// hubbleWithSecrets is the address of a Hubble that has seen one request.
+func hubbleWithSecrets(t *testing.T) string {
 	url := filled("http://user:{S}@shop.example/cart?token={S}&x={S}#{S}")
-	f := &flowpb.Flow{
+	o := hubbletest.New(t)
+	o.Write(hubbletest.Response(&flowpb.Flow{
 		Time: timestamppb.Now(), Uuid: "b6ad1b4c-0000-4000-8000-000000000001", Verdict: flowpb.Verdict_FORWARDED, Type: flowpb.FlowType_L7,
 		//lint:ignore SA1019 older relays fill Summary, and a secret could come by it.
 		IP: &flowpb.IP{Source: "10.42.0.9", Destination: "10.42.0.7"}, NodeName: "n1", Summary: "HTTP/1.1 GET " + url,
@@ -111,37 +102,8 @@ func (observer) GetFlows(_ *observerpb.GetFlowsRequest, stream grpc.ServerStream
 			Method: "GET", Protocol: "HTTP/1.1", Url: url,
 			Headers: []*flowpb.HTTPHeader{{Key: "Authorization", Value: mark}, {Key: "Cookie", Value: mark}, {Key: "X-Api-Key", Value: mark}, {Key: "Referer", Value: url}},
 		}}},
-	}
-	if err := stream.Send(&observerpb.GetFlowsResponse{Time: f.Time, NodeName: "n1", ResponseTypes: &observerpb.GetFlowsResponse_Flow{Flow: f}}); err != nil {
-		return err
-	}
-	<-stream.Context().Done()
-	return nil
-}
-
-func (observer) GetAgentEvents(_ *observerpb.GetAgentEventsRequest, stream grpc.ServerStreamingServer[observerpb.GetAgentEventsResponse]) error {
-	<-stream.Context().Done()
-	return nil
-}
-
-func unixSocket(t *testing.T, name string) (string, net.Listener) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "unix://" + path, l
-}
-
-func hubbleWithSecrets(t *testing.T) string {
-	address, l := unixSocket(t, "hubble.sock")
-	server := grpc.NewServer()
-	observerpb.RegisterObserverServer(server, observer{})
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(l) }()
-	t.Cleanup(func() { server.Stop(); <-done })
-	return address
+	}))
+	return o.Socket
 }
 
 func agentWithSecrets(t *testing.T) string {
@@ -151,7 +113,11 @@ func agentWithSecrets(t *testing.T) string {
 		"/v1/endpoint": `[{"id": 77, "status": {"log": [{"message": "{S}"}], "state": "ready"}}]`,
 		"/v1/service":  `[]`,
 	}
-	address, l := unixSocket(t, "cilium.sock")
+	socket := filepath.Join(t.TempDir(), "cilium.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, ok := answers[r.URL.Path]
 		if !ok {
@@ -162,7 +128,7 @@ func agentWithSecrets(t *testing.T) string {
 	})}}
 	server.Start()
 	t.Cleanup(server.Close)
-	return address
+	return socket
 }
 
 // Whatever a cluster has secrets in, none is on the tape, in the session, in the files or in the recorder's own log.

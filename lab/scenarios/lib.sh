@@ -6,6 +6,26 @@ NS=sc-$(basename "$0")
 OPTIONS=
 k() { node kubectl -n "$NS" "$@"; }
 ext() { ip netns exec $EXT_NS "$@"; }
+# outside: processes of the outside client are in the same cgroups as the node's, so what they connect to would be translated there.
+# They go by addresses that no Service has, which become the node's once that is over.
+outside() {
+  local tool from to
+  while read -r tool from to; do
+    ext $tool -t nat -C OUTPUT -d $from -j NETMAP --to $to 2>/dev/null || ext $tool -t nat -A OUTPUT -d $from -j NETMAP --to $to
+  done <<R
+iptables 192.0.2.0/24 192.168.96.0/24
+iptables 10.143.0.0/16 10.43.0.0/16
+ip6tables 2001:db8:96::/64 fd96::/64
+R
+  ip -n $EXT_NS route replace default via $NODE_IP
+  ip -n $EXT_NS route replace default via fd96::10
+}
+# ask HOST:PORT [CURL'S OPTION...]: one request from outside the cluster, to an address of the node or of a Service.
+ask() {
+  local at=$1; shift
+  at=${at/#192.168.96./192.0.2.} at=${at/#10.43./10.143.} at=${at/#\[fd96::/[2001:db8:96::}
+  ext curl -sf -m 2 -o /dev/null "$@" "http://$at/"
+}
 dbg() { node cilium-dbg "$@"; }
 pin() { echo "/sys/fs/bpf/tc/globals/$1"; }
 namespace() { node kubectl get namespace "$NS" >/dev/null 2>&1 || node kubectl create namespace "$NS" >/dev/null; }
@@ -67,7 +87,7 @@ down() { node kubectl delete namespace "$NS" --wait=true >/dev/null; }
 run() {
   case ${1:-} in
   options) [ -z "$OPTIONS" ] || printf '%s\n' "$OPTIONS" ;;
-  up) namespace; up ;;
+  up) outside; namespace; up ;;
   down) down ;;
   *) declare -F "${1:-}" >/dev/null || { echo "usage: $(basename "$0") options|up|down" >&2; exit 2; }; "$@" ;;
   esac
