@@ -20,7 +20,7 @@ const ctEntries = 150_000
 // ctMap pins a CT map as large as Cilium's default on a small node, with 150,000 connections in it.
 func ctMap(b *testing.B, n *node) *ebpf.Map {
 	b.Helper()
-	m := n.pin(ctName, ebpf.LRUHash, 14, 56, 221_719)
+	m := n.Pin(ctName, ebpf.LRUHash, 14, 56, 221_719)
 	changeCT(b, m, 0, ctEntries, 0)
 	return m
 }
@@ -81,7 +81,7 @@ func BenchmarkCTPoll150k(b *testing.B) {
 		}
 		return nil
 	}
-	l := New(Config{BPFFS: n.dir}).lane(emit, func(k cilium.Kind) bool { return !together(k) })
+	l := New(Config{BPFFS: n.Dir}).lane(emit, func(k cilium.Kind) bool { return !together(k) })
 	defer l.close()
 	for range 3 { // the dump, and both snapshots grown
 		pollOnce(b, l)
@@ -125,15 +125,15 @@ func pollOnce(b *testing.B, l *lane) {
 // BenchmarkIdlePoll is a poll of the services of a node at rest, with as much room in the maps as Cilium makes.
 func BenchmarkIdlePoll(b *testing.B) {
 	n := newNode(b)
-	m := n.pin(svcName, ebpf.Hash, 12, 12, 65536)
+	m := n.Pin(svcName, ebpf.Hash, 12, 12, 65536)
 	for key := range 30 {
 		if err := m.Put(keyOf(m, key), make([]byte, 12)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	n.pin(backendName, ebpf.Hash, 4, 12, 65536)
-	n.pin("cilium_lb4_reverse_nat", ebpf.Hash, 2, 6, 65536)
-	l := New(Config{BPFFS: n.dir}).lane(newReplica().emit, together)
+	n.Pin(backendName, ebpf.Hash, 4, 12, 65536)
+	n.Pin("cilium_lb4_reverse_nat", ebpf.Hash, 2, 6, 65536)
+	l := New(Config{BPFFS: n.Dir}).lane(newReplica().emit, together)
 	defer l.close()
 	pollOnce(b, l)
 	pollOnce(b, l)
@@ -149,9 +149,9 @@ func BenchmarkPeers150k(b *testing.B) {
 	ctMap(b, n)
 	// cilium-dbg gives up when one of the four is not there.
 	for name, keySize := range map[string]uint32{"cilium_ct_any4_global": 14, "cilium_ct6_global": 38, "cilium_ct_any6_global": 38} {
-		n.pin(name, ebpf.LRUHash, keySize, 56, 64)
+		n.Pin(name, ebpf.LRUHash, keySize, 56, 64)
 	}
-	l := New(Config{BPFFS: n.dir}).lane(newReplica().emit, func(k cilium.Kind) bool { return !together(k) })
+	l := New(Config{BPFFS: n.Dir}).lane(newReplica().emit, func(k cilium.Kind) bool { return !together(k) })
 	defer l.close()
 	for range 3 {
 		pollOnce(b, l)
@@ -166,7 +166,7 @@ func BenchmarkPeers150k(b *testing.B) {
 		name, program string
 		args          []string
 	}{
-		{"bpftool", "bpftool", []string{"-j", "map", "dump", "pinned", n.path(ctName)}},
+		{"bpftool", "bpftool", []string{"-j", "map", "dump", "pinned", n.Path(ctName)}},
 		{"cilium-dbg", ciliumDbg, []string{"bpf", "ct", "list", "global", "-o", "json"}},
 	} {
 		b.Run(peer.name, func(b *testing.B) {
@@ -174,7 +174,7 @@ func BenchmarkPeers150k(b *testing.B) {
 				b.Skipf("needs %s: %v", peer.name, err)
 			}
 			for b.Loop() {
-				size := runPeer(b, n.dir, peer.program, peer.args)
+				size := runPeer(b, n.Dir, peer.program, peer.args)
 				b.ReportMetric(float64(size)/ctEntries, "bytes/entry")
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(ours), "×poll")
@@ -205,7 +205,7 @@ func runPeer(b *testing.B, dir, program string, args []string) int {
 // BenchmarkChangeToEvent is the time from a write to the services map to the event that tells it, by polling alone.
 func BenchmarkChangeToEvent(b *testing.B) {
 	n := newNode(b)
-	m := n.pin(svcName, ebpf.Hash, 12, 12, 65536)
+	m := n.Pin(svcName, ebpf.Hash, 12, 12, 65536)
 	told := make(chan struct{}, 16)
 	emit := func(ctx context.Context, list ...*eventpb.Event) error {
 		told <- struct{}{}
@@ -213,7 +213,7 @@ func BenchmarkChangeToEvent(b *testing.B) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- New(Config{BPFFS: n.dir}).Run(ctx, emit, func() {}) }()
+	go func() { done <- New(Config{BPFFS: n.Dir}).Run(ctx, emit, func() {}) }()
 	for range 3 { // what is absent, twice, and the dump
 		<-told
 	}

@@ -40,12 +40,12 @@ func restingNode(n *node) (ct *ebpf.Map) {
 		{"cilium_policy_v3_01664", ebpf.LPMTrie, 12, 12, 16_384, 10},
 		{"cilium_policy_v3_02725", ebpf.LPMTrie, 12, 12, 16_384, 10},
 	} {
-		made := n.pin(m.name, m.typ, m.key, m.value, m.room)
+		made := n.Pin(m.name, m.typ, m.key, m.value, m.room)
 		for i := range m.entries {
-			put(n.tb, made, i, make([]byte, m.value))
+			put(n.TB, made, i, make([]byte, m.value))
 		}
 	}
-	return n.pin(ctName, ebpf.LRUHash, 14, 56, 221_719)
+	return n.Pin(ctName, ebpf.LRUHash, 14, 56, 221_719)
 }
 
 // BenchmarkRest says what the source takes of a core beside the maps of a node at rest, on which six connections a second
@@ -63,7 +63,7 @@ func rest(b *testing.B, told bool) {
 	traffic := sources.NewTrigger()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
-	c := Config{BPFFS: n.dir, Traffic: traffic, Followed: func() bool { return true }}
+	c := Config{BPFFS: n.Dir, Traffic: traffic, Followed: func() bool { return true }}
 	go func() { done <- New(c).Run(ctx, newReplica().emit, func() { close(ready) }) }()
 	<-ready
 	tick := time.NewTicker(every)

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/cilium"
 	"github.com/tapedeck-io/tapedeck/internal/events/eventpb"
+	"github.com/tapedeck-io/tapedeck/internal/sources/bpfmap/bpfmaptest"
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,64 +27,16 @@ const (
 	backendName = "cilium_lb4_backends_v3"
 )
 
-// node is a BPF file system with Cilium's folder, made for one test.
-type node struct {
-	tb  testing.TB
-	dir string
-}
+// node is a made-up one.
+type node struct{ *bpfmaptest.Node }
 
-func newNode(tb testing.TB) *node {
-	tb.Helper()
-	if os.Geteuid() != 0 {
-		tb.Skip("needs root: it mounts a BPF file system and makes maps in the kernel")
-	}
-	dir := tb.TempDir()
-	if err := unix.Mount("bpffs", dir, "bpf", 0, ""); err != nil {
-		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENODEV) {
-			tb.Skipf("needs a kernel and the right to mount a BPF file system: %v", err)
-		}
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	if err := os.MkdirAll(filepath.Join(dir, pinFolder), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	return &node{tb, dir}
-}
-
-func (n *node) path(name string) string { return filepath.Join(n.dir, pinFolder, name) }
-
-// pin makes a map and pins it, in place of one that had the name.
-func (n *node) pin(name string, typ ebpf.MapType, keySize, valueSize, maxEntries uint32) *ebpf.Map {
-	n.tb.Helper()
-	flags := uint32(0)
-	if typ == ebpf.LPMTrie {
-		flags = unix.BPF_F_NO_PREALLOC
-	}
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: typ, KeySize: keySize, ValueSize: valueSize, MaxEntries: maxEntries, Flags: flags})
-	if err != nil {
-		n.tb.Skipf("cannot make a map in the kernel: %v", err)
-	}
-	n.tb.Cleanup(func() { _ = m.Close() })
-	n.unpin(name)
-	if err := m.Pin(n.path(name)); err != nil {
-		n.tb.Fatal(err)
-	}
-	return m
-}
-
-func (n *node) unpin(name string) {
-	n.tb.Helper()
-	if err := os.Remove(n.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		n.tb.Fatal(err)
-	}
-}
+func newNode(tb testing.TB) *node { return &node{bpfmaptest.New(tb)} }
 
 // lane is one that polls every map of the node when it is told to.
 func (n *node) lane(r *replica) *lane {
-	s := New(Config{BPFFS: n.dir})
+	s := New(Config{BPFFS: n.Dir})
 	l := s.lane(r.emit, func(cilium.Kind) bool { return true })
-	n.tb.Cleanup(l.close)
+	n.TB.Cleanup(l.close)
 	return l
 }
 
@@ -244,8 +196,8 @@ func (r *replica) equals(t *testing.T, name string, m *ebpf.Map) {
 
 // unpinFolder takes Cilium's folder away.
 func (n *node) unpinFolder() {
-	n.tb.Helper()
-	if err := os.RemoveAll(filepath.Join(n.dir, "tc")); err != nil {
-		n.tb.Error(err)
+	n.TB.Helper()
+	if err := os.RemoveAll(filepath.Join(n.Dir, "tc")); err != nil {
+		n.TB.Error(err)
 	}
 }

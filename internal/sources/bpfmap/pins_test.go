@@ -15,14 +15,14 @@ import (
 // TestReplacedMap: another map under a known name is one gap and one dump, not a delete for each entry.
 func TestReplacedMap(t *testing.T) {
 	n := newNode(t)
-	first := n.pin(ctName, ebpf.LRUHash, 14, 56, 1024)
+	first := n.Pin(ctName, ebpf.LRUHash, 14, 56, 1024)
 	for key := range 100 {
 		put(t, first, key, make([]byte, 56))
 	}
 	r := newReplica()
 	l := n.lane(r)
 	pollAll(t, l)
-	second := n.pin(ctName, ebpf.LRUHash, 14, 56, 2048)
+	second := n.Pin(ctName, ebpf.LRUHash, 14, 56, 2048)
 	put(t, second, 1000, make([]byte, 56))
 	r.deltas = nil
 	pollAll(t, l)
@@ -42,7 +42,7 @@ func TestReplacedMap(t *testing.T) {
 // TestSameMapPinnedAnew: the agent may take a pin away and give it back; nothing happened to the map.
 func TestSameMapPinnedAnew(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(ctName, ebpf.LRUHash, 14, 56, 1024)
+	m := n.Pin(ctName, ebpf.LRUHash, 14, 56, 1024)
 	put(t, m, 1, make([]byte, 56))
 	r := newReplica()
 	l := n.lane(r)
@@ -50,7 +50,7 @@ func TestSameMapPinnedAnew(t *testing.T) {
 	if err := m.Unpin(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Pin(n.path(ctName)); err != nil {
+	if err := m.Pin(n.Path(ctName)); err != nil {
 		t.Fatal(err)
 	}
 	before := len(r.events)
@@ -67,12 +67,12 @@ func TestSameMapPinnedAnew(t *testing.T) {
 // is replaced.
 func TestFolderAtRest(t *testing.T) {
 	n := newNode(t)
-	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	n.Pin(svcName, ebpf.Hash, 12, 12, 64)
 	r := newReplica()
 	l := n.lane(r)
 	rest := func() {
 		t.Helper()
-		if err := os.Chtimes(n.path(""), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
+		if err := os.Chtimes(n.Path(""), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
 			t.Skipf("cannot set the folder's time: %v", err)
 		}
 		for range 2 {
@@ -88,14 +88,14 @@ func TestFolderAtRest(t *testing.T) {
 		do   func() error
 		told func() bool
 	}{
-		{"a pin comes", func() error { n.pin(backendName, ebpf.Hash, 4, 12, 64); return nil },
+		{"a pin comes", func() error { n.Pin(backendName, ebpf.Hash, 4, 12, 64); return nil },
 			func() bool { return len(r.deltas) == 1 && r.deltas[0].Map == backendName && r.deltas[0].Complete }},
 		{"a pin is renamed over", func() error {
-			n.pin("new", ebpf.Hash, 4, 12, 128)
+			n.Pin("new", ebpf.Hash, 4, 12, 128)
 			rest()
-			return os.Rename(n.path("new"), n.path(backendName))
+			return os.Rename(n.Path("new"), n.Path(backendName))
 		}, func() bool { return len(r.gaps) == 1 && len(r.deltas) == 1 && r.deltas[0].MaxEntries == 128 }},
-		{"a pin goes", func() error { return os.Remove(n.path(backendName)) },
+		{"a pin goes", func() error { return os.Remove(n.Path(backendName)) },
 			func() bool { return len(r.deltas) == 1 && r.deltas[0].Absent }},
 	} {
 		rest()
@@ -115,7 +115,7 @@ func TestMapsComeAndGo(t *testing.T) {
 	n := newNode(t)
 	r := newReplica()
 	l := n.lane(r)
-	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	n.Pin(svcName, ebpf.Hash, 12, 12, 64)
 	pollAll(t, l)
 	absent := map[string]bool{}
 	for _, d := range r.deltas {
@@ -125,7 +125,7 @@ func TestMapsComeAndGo(t *testing.T) {
 		t.Errorf("absent at the start: %v", absent)
 	}
 	const policy = "cilium_policy_v3_00113"
-	m := n.pin(policy, ebpf.LPMTrie, 12, 12, 64)
+	m := n.Pin(policy, ebpf.LPMTrie, 12, 12, 64)
 	put(t, m, 1, make([]byte, 12))
 	pollAll(t, l)
 	r.equals(t, policy, m)
@@ -138,7 +138,7 @@ func TestMapsComeAndGo(t *testing.T) {
 		t.Errorf("told %v", r.deltas)
 	}
 	put(t, m, 2, make([]byte, 12))
-	if err := m.Pin(n.path(policy)); err != nil {
+	if err := m.Pin(n.Path(policy)); err != nil {
 		t.Fatal(err)
 	}
 	pollAll(t, l)
@@ -152,10 +152,10 @@ func TestMapsComeAndGo(t *testing.T) {
 // alone.
 func TestUnknownLayout(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(backendName, ebpf.Hash, 4, 16, 64)
+	m := n.Pin(backendName, ebpf.Hash, 4, 16, 64)
 	put(t, m, 1, make([]byte, 16))
-	n.pin("cilium_metrics", ebpf.Hash, 8, 16, 64)
-	if err := os.Mkdir(n.path(ctName), 0o755); err != nil {
+	n.Pin("cilium_metrics", ebpf.Hash, 8, 16, 64)
+	if err := os.Mkdir(n.Path(ctName), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	r := newReplica()
@@ -177,19 +177,19 @@ func TestCheckSaysTheMend(t *testing.T) {
 	plain := t.TempDir()
 	n := newNode(t)
 	empty := newNode(t)
-	n.pin(svcName, ebpf.Hash, 12, 12, 64)
-	n.pin(ctName, ebpf.LRUHash, 14, 56, 64)
-	n.pin("cilium_policy_v3_00113", ebpf.LPMTrie, 12, 12, 64)
-	n.pin("cilium_lxc", ebpf.Hash, 20, 48, 64)
-	n.pin(backendName, ebpf.Hash, 4, 16, 64)
+	n.Pin(svcName, ebpf.Hash, 12, 12, 64)
+	n.Pin(ctName, ebpf.LRUHash, 14, 56, 64)
+	n.Pin("cilium_policy_v3_00113", ebpf.LPMTrie, 12, 12, 64)
+	n.Pin("cilium_lxc", ebpf.Hash, 20, 48, 64)
+	n.Pin(backendName, ebpf.Hash, 4, 16, 64)
 	for _, tt := range []struct {
 		bpffs string
 		want  []string
 	}{
 		{plain + "/none", []string{"none: no such file or directory; mount"}},
 		{plain, []string{"not a BPF file system; mount"}},
-		{empty.dir, []string{"no Cilium maps are pinned here; start the Cilium agent"}},
-		{n.dir, []string{
+		{empty.Dir, []string{"no Cilium maps are pinned here; start the Cilium agent"}},
+		{n.Dir, []string{
 			"1 maps of services, backends and rev-NAT, 1 of connections, 1 of policies, 1 others",
 			backendName + ": a layout that this version cannot read (keys of 4, values of 16 bytes); use a version",
 		}},

@@ -52,7 +52,7 @@ func TestPollsFollowTheMap(t *testing.T) {
 	for _, tt := range mapTypes {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
-			m := n.pin(tt.name, tt.typ, tt.key, tt.value, 8192)
+			m := n.Pin(tt.name, tt.typ, tt.key, tt.value, 8192)
 			r := newReplica()
 			l := n.lane(r)
 			rnd := rand.New(rand.NewPCG(1, uint64(tt.key)))
@@ -93,7 +93,7 @@ func TestPollsAmidDeletes(t *testing.T) {
 	for _, tt := range mapTypes {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
-			m := n.pin(tt.name, tt.typ, tt.key, tt.value, 8192)
+			m := n.Pin(tt.name, tt.typ, tt.key, tt.value, 8192)
 			value := make([]byte, tt.value)
 			for key := range stay {
 				put(t, m, key, value)
@@ -149,7 +149,7 @@ func TestPollsAmidDeletes(t *testing.T) {
 // walk back to its start.
 func TestKeyWalkAmidDeletes(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(backendName, ebpf.Hash, 4, 12, 8192)
+	m := n.Pin(backendName, ebpf.Hash, 4, 12, 8192)
 	for key := range 300 {
 		put(t, m, key, make([]byte, 12))
 	}
@@ -194,14 +194,14 @@ func TestKeyWalkAmidDeletes(t *testing.T) {
 // TestIncompleteWalkIsAGap: nothing is told as gone after a walk that was cut short.
 func TestIncompleteWalkIsAGap(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(backendName, ebpf.Hash, 4, 12, 64)
+	m := n.Pin(backendName, ebpf.Hash, 4, 12, 64)
 	put(t, m, 1, make([]byte, 12))
 	r := newReplica()
 	l := n.lane(r)
 	pollAll(t, l)
 	// A walker whose map is another, far larger one, in a hurry: it runs into its bound.
 	table := l.tables[backendName]
-	big := n.pin("other", ebpf.Hash, 4, 12, 1<<16)
+	big := n.Pin("other", ebpf.Hash, 4, 12, 1<<16)
 	for key := range 30000 {
 		put(t, big, key, make([]byte, 12))
 	}
@@ -225,7 +225,7 @@ func TestIncompleteWalkIsAGap(t *testing.T) {
 func TestLargeDumpComesInParts(t *testing.T) {
 	const entries = 20000 // of 70 bytes: 1.4 MB
 	n := newNode(t)
-	m := n.pin(ctName, ebpf.LRUHash, 14, 56, 100000)
+	m := n.Pin(ctName, ebpf.LRUHash, 14, 56, 100000)
 	for key := range entries {
 		put(t, m, key, make([]byte, 56))
 	}
@@ -258,7 +258,7 @@ func TestLargeDumpComesInParts(t *testing.T) {
 // told again before readers must take it for expired.
 func TestOnlyTheMeaningCounts(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(ctName, ebpf.LRUHash, 14, 56, 64)
+	m := n.Pin(ctName, ebpf.LRUHash, 14, 56, 64)
 	r := newReplica()
 	l := n.lane(r)
 	now := uint32(100)
@@ -298,7 +298,7 @@ func TestOnlyTheMeaningCounts(t *testing.T) {
 
 func TestMapsAreOpenedReadOnly(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(backendName, ebpf.Hash, 4, 12, 64)
+	m := n.Pin(backendName, ebpf.Hash, 4, 12, 64)
 	put(t, m, 1, make([]byte, 12))
 	r := newReplica()
 	l := n.lane(r)
@@ -414,7 +414,7 @@ func TestDearMapsAreReadSeldom(t *testing.T) {
 // TestFollowedServices: while their changes are told, services are polled seldom, and at once when one is told.
 func TestFollowedServices(t *testing.T) {
 	n := newNode(t)
-	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	n.Pin(svcName, ebpf.Hash, 12, 12, 64)
 	l := n.lane(newReplica())
 	followed := true
 	l.followed = func() bool { return followed }
@@ -437,7 +437,7 @@ func TestFollowedServices(t *testing.T) {
 // TestLatePollIsAGap: when something held the recorder up, readers learn since when nobody looked.
 func TestLatePollIsAGap(t *testing.T) {
 	n := newNode(t)
-	n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	n.Pin(svcName, ebpf.Hash, 12, 12, 64)
 	r := newReplica()
 	l := n.lane(r)
 	pollAll(t, l)

@@ -16,9 +16,9 @@ import (
 // (libbpf-rs#1417).
 func TestReadOnlyPin(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(backendName, ebpf.Hash, 4, 12, 64)
+	m := n.Pin(backendName, ebpf.Hash, 4, 12, 64)
 	put(t, m, 1, make([]byte, 12))
-	path := n.path(backendName)
+	path := n.Path(backendName)
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
@@ -30,11 +30,11 @@ func TestReadOnlyPin(t *testing.T) {
 		defer close(done)
 		runtime.LockOSThread()
 		dropOverride(t)
-		_, err := ebpf.LoadPinnedMap(filepath.Join(n.dir, pinFolder, backendName), nil)
+		_, err := ebpf.LoadPinnedMap(filepath.Join(n.Dir, pinFolder, backendName), nil)
 		if !isForbidden(err) {
 			t.Errorf("opened to be written: %v", err)
 		}
-		table, err := openTable(n.dir, pin{name: backendName, kind: cilium.Backends4}, time.Now())
+		table, err := openTable(n.Dir, pin{name: backendName, kind: cilium.Backends4}, time.Now())
 		if err != nil {
 			t.Errorf("opened to be read: %v", err)
 			return

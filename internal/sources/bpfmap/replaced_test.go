@@ -30,7 +30,7 @@ func TestAgentMakesMapsAnew(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			n := newNode(t)
-			old := n.pin(tt.old, ebpf.LPMTrie, 12, 24, 64)
+			old := n.Pin(tt.old, ebpf.LPMTrie, 12, 24, 64)
 			for key := range 20 {
 				put(t, old, key, make([]byte, 24))
 			}
@@ -38,8 +38,8 @@ func TestAgentMakesMapsAnew(t *testing.T) {
 			l := n.lane(r)
 			pollAll(t, l)
 			r.deltas, r.gaps = nil, nil
-			n.unpin(tt.old)
-			anew := n.pin(tt.name, ebpf.LPMTrie, 12, tt.value, tt.room)
+			n.Unpin(tt.old)
+			anew := n.Pin(tt.name, ebpf.LPMTrie, 12, tt.value, tt.room)
 			put(t, anew, 1000, make([]byte, tt.value))
 			put(t, old, 21, make([]byte, 24)) // as what still holds the old map may
 			pollAll(t, l)
@@ -82,7 +82,7 @@ func TestReplacedAmidWalks(t *testing.T) {
 	const entries, times = 20000, 15
 	n := newNode(t)
 	pin := func(generation byte) *ebpf.Map {
-		m := n.pin(ctName, ebpf.Hash, 14, 56, 1<<16)
+		m := n.Pin(ctName, ebpf.Hash, 14, 56, 1<<16)
 		keys, values := make([][14]byte, entries), make([][56]byte, entries)
 		for i := range keys {
 			copy(keys[i][:], keyOf(m, i))
@@ -143,13 +143,13 @@ func TestReplacedAmidWalks(t *testing.T) {
 // programs may still use it; what happens in it is not told.
 func TestPinGoesWhileTheMapIsUsed(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(svcName, ebpf.Hash, 12, 12, 64)
+	m := n.Pin(svcName, ebpf.Hash, 12, 12, 64)
 	put(t, m, 1, make([]byte, 12))
 	r := newReplica()
 	l := n.lane(r)
 	pollAll(t, l)
 	r.deltas = nil
-	n.unpin(svcName)
+	n.Unpin(svcName)
 	put(t, m, 2, make([]byte, 12))
 	pollAll(t, l)
 	if len(r.deltas) != 1 || !r.deltas[0].Absent || len(l.tables) != 0 {
@@ -162,7 +162,7 @@ func TestPinGoesWhileTheMapIsUsed(t *testing.T) {
 func TestFullMap(t *testing.T) {
 	const policy, room = "cilium_policy_v3_00113", 32
 	n := newNode(t)
-	m := n.pin(policy, ebpf.LPMTrie, 12, 12, room)
+	m := n.Pin(policy, ebpf.LPMTrie, 12, 12, room)
 	for key := range room {
 		put(t, m, key, make([]byte, 12))
 	}
@@ -183,7 +183,7 @@ func TestFullMap(t *testing.T) {
 func TestConnectionsThatNeverExpire(t *testing.T) {
 	const name = "cilium_ct6_global"
 	n := newNode(t)
-	m := n.pin(name, ebpf.LRUHash, 38, 56, 1<<15)
+	m := n.Pin(name, ebpf.LRUHash, 38, 56, 1<<15)
 	r := newReplica()
 	l := n.lane(r)
 	now := uint32(100)

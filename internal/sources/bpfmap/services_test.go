@@ -52,7 +52,7 @@ func (a *agentWriter) must(err error) {
 func TestSlotsAndBackendsAgree(t *testing.T) {
 	n := newNode(t)
 	a := &agentWriter{t: t, rnd: rand.New(rand.NewPCG(5, 6)), slots: map[[2]uint16]uint32{},
-		services: n.pin(svcName, ebpf.Hash, 12, 12, 4096), backends: n.pin(backendName, ebpf.Hash, 4, 12, 4096)}
+		services: n.Pin(svcName, ebpf.Hash, 12, 12, 4096), backends: n.Pin(backendName, ebpf.Hash, 4, 12, 4096)}
 	r := newReplica()
 	checked := 0
 	r.onEvent = func(r *replica) {
@@ -107,7 +107,7 @@ func (r *replica) expectPolls(t *testing.T, l *lane, done func() bool) {
 func TestServicesComeInOneEvent(t *testing.T) {
 	n := newNode(t)
 	a := &agentWriter{t: t, rnd: rand.New(rand.NewPCG(7, 8)), slots: map[[2]uint16]uint32{},
-		services: n.pin(svcName, ebpf.Hash, 12, 12, 4096), backends: n.pin(backendName, ebpf.Hash, 4, 12, 4096)}
+		services: n.Pin(svcName, ebpf.Hash, 12, 12, 4096), backends: n.Pin(backendName, ebpf.Hash, 4, 12, 4096)}
 	r := newReplica()
 	l := n.lane(r)
 	pollAll(t, l)
@@ -123,8 +123,8 @@ func TestServicesComeInOneEvent(t *testing.T) {
 // when the whole group is read.
 func TestIdlePollReadsServicesOnly(t *testing.T) {
 	n := newNode(t)
-	n.pin(svcName, ebpf.Hash, 12, 12, 64)
-	backends := n.pin(backendName, ebpf.Hash, 4, 12, 64)
+	n.Pin(svcName, ebpf.Hash, 12, 12, 64)
+	backends := n.Pin(backendName, ebpf.Hash, 4, 12, 64)
 	put(t, backends, 1, make([]byte, 12))
 	r := newReplica()
 	l := n.lane(r)

@@ -24,7 +24,7 @@ func (h *hung) BatchLookup(_ *ebpf.MapBatchCursor, _, _ any, _ *ebpf.BatchOption
 // (cilium/ebpf#1955).
 func TestHungBatchLookup(t *testing.T) {
 	n := newNode(t)
-	m := n.pin(backendName, ebpf.Hash, 4, 12, 64)
+	m := n.Pin(backendName, ebpf.Hash, 4, 12, 64)
 	for key := range 40 {
 		put(t, m, key, []byte{11: byte(key)})
 	}
@@ -83,7 +83,7 @@ func TestMaglevMap(t *testing.T) {
 		t.Skipf("cannot make a map of maps: %v", err)
 	}
 	defer outer.Close()
-	if err := outer.Pin(n.path(name)); err != nil {
+	if err := outer.Pin(n.Path(name)); err != nil {
 		t.Fatal(err)
 	}
 	table := func(frontend uint16) {

@@ -63,13 +63,13 @@ func at(ns int) time.Time { return second.Add(time.Duration(ns)) }
 
 func TestReadsWhatIsThereThenFollows(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "peer=10.43.141.1:80", "")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "peer=10.43.141.1:80", "")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: peer=10.43.141.1:80", "c1: ")
 	r.Ready()
-	n.log(at(2), "more")
+	n.log.Log(at(2), "more")
 	r.want("c1: more")
 }
 
@@ -77,8 +77,8 @@ func TestReadyWithoutAnyPod(t *testing.T) {
 	n := newFakeNode(t)
 	r := start(t, New(n.config()))
 	r.Ready()
-	n.begin("c1")
-	n.log(at(1), "late")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "late")
 	n.publish()
 	r.want("c1: late")
 }
@@ -86,28 +86,28 @@ func TestReadyWithoutAnyPod(t *testing.T) {
 // sinceTime is in whole seconds, so that a reconnect gives lines again (stern#229, #230).
 func TestReconnectRepeatsNothing(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "one")
-	n.log(at(2), "two", "two again") // two lines with one stamp
-	n.log(at(3), "three")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "one")
+	n.log.Log(at(2), "two", "two again") // two lines with one stamp
+	n.log.Log(at(3), "three")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: one", "c1: two", "c1: two again", "c1: three")
 	r.Ready()
 	n.breakStreams(func() {
-		n.log(at(3), "three again") // the stamp of a line that was seen
-		n.log(at(2), "late two")    // stdout and stderr are not in order
-		n.log(at(1e9), "next second")
+		n.log.Log(at(3), "three again") // the stamp of a line that was seen
+		n.log.Log(at(2), "late two")    // stdout and stderr are not in order
+		n.log.Log(at(1e9), "next second")
 	})
 	r.want("c1: three again", "c1: late two", "c1: next second")
 }
 
 func TestRestartGoesOnBehindTheRecordedLine(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "old")
-	n.log(at(2), "last recorded")
-	n.log(at(3), "new")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "old")
+	n.log.Log(at(2), "last recorded")
+	n.log.Log(at(3), "new")
 	n.publish()
 	c := n.config()
 	c.Resume = func(id string) int64 {
@@ -123,15 +123,15 @@ func TestRestartGoesOnBehindTheRecordedLine(t *testing.T) {
 // A line that was recorded and is not in the log any more: others may be missing with it.
 func TestRotationWhileAwayIsAGap(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "one")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "one")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: one")
 	r.Ready()
 	n.breakStreams(func() {
-		n.rotate()
-		n.log(at(5e9), "after")
+		n.log.Rotate()
+		n.log.Log(at(5e9), "after")
 	})
 	r.want("gap: log of shop/holder, container holder: the last line recorded is no longer in it", "c1: after")
 }
@@ -139,23 +139,23 @@ func TestRotationWhileAwayIsAGap(t *testing.T) {
 // A container that restarts is followed on, and the end of the instance before is not lost (stern#13, #165).
 func TestRestartedContainer(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "hello")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "hello")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: hello")
 	r.Ready()
 	n.breakStreams(func() {
-		n.log(at(2), "dying")
-		n.begin("c2")
-		n.log(at(3), "hello again")
+		n.log.Log(at(2), "dying")
+		n.log.Begin("c2")
+		n.log.Log(at(3), "hello again")
 		n.publish()
 	})
 	r.want("c1: dying", "c2: hello again")
-	n.end()
+	n.log.End()
 	n.publish()
-	n.begin("c3")
-	n.log(at(4e9), "third")
+	n.log.Begin("c3")
+	n.log.Log(at(4e9), "third")
 	n.publish()
 	r.want("c3: third")
 }
@@ -163,16 +163,16 @@ func TestRestartedContainer(t *testing.T) {
 // Only the current and the previous instance's logs can be had; what is behind them is told.
 func TestInstancesThatNobodyReadAreAGap(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "first")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "first")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: first")
 	r.Ready()
 	n.breakStreams(func() {
 		for i := 2; i <= 4; i++ {
-			n.begin(fmt.Sprint("c", i))
-			n.log(at(i), fmt.Sprint("run ", i))
+			n.log.Begin(fmt.Sprint("c", i))
+			n.log.Log(at(i), fmt.Sprint("run ", i))
 		}
 		n.publish()
 	})
@@ -181,16 +181,16 @@ func TestInstancesThatNobodyReadAreAGap(t *testing.T) {
 
 func TestInstanceBeforeIsReadOnceAndItsTailOnly(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
+	n.log.Begin("c1")
 	var want []string
 	for i := range previousTail + 5 {
-		n.log(at(i), fmt.Sprint(i))
+		n.log.Log(at(i), fmt.Sprint(i))
 		if i >= 5 {
 			want = append(want, fmt.Sprintf("c1: %d", i))
 		}
 	}
-	n.begin("c2")
-	n.log(at(1e9), "now")
+	n.log.Begin("c2")
+	n.log.Log(at(1e9), "now")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want(append(want, "c2: now")...)
@@ -199,15 +199,15 @@ func TestInstanceBeforeIsReadOnceAndItsTailOnly(t *testing.T) {
 // After an outage the cluster's objects may be behind: the log of the new instance is not taken for the old one's.
 func TestNewInstancesLogIsNotTakenForTheOldOnes(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "hello")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "hello")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: hello")
 	r.Ready()
 	n.breakStreams(func() {
-		n.begin("c2") // nobody was told yet
-		n.log(at(2), "other")
+		n.log.Begin("c2") // nobody was told yet
+		n.log.Log(at(2), "other")
 	})
 	asked := n.podRequests()
 	sourcetest.Until(t, func() bool { return n.podRequests() > asked })
@@ -217,21 +217,21 @@ func TestNewInstancesLogIsNotTakenForTheOldOnes(t *testing.T) {
 
 func TestPodMadeAnew(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "first pod")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "first pod")
 	n.publish()
 	r := start(t, New(n.config()))
 	r.want("c1: first pod")
 	r.Ready()
 	n.replacePod("uid-2", "d1")
-	n.log(at(2), "second pod")
+	n.log.Log(at(2), "second pod")
 	r.want("d1: second pod")
 }
 
 func TestUnreadableLogIsTroubleAndNothingComesTwice(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "one")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "one")
 	n.publish()
 	s := New(n.config())
 	s.patience = 100 * time.Millisecond
@@ -244,7 +244,7 @@ func TestUnreadableLogIsTroubleAndNothingComesTwice(t *testing.T) {
 		if !errors.As(err, &trouble) || trouble.Mend == "" {
 			t.Errorf("Run returned %v, want a Trouble with a mend", err)
 		}
-		n.log(at(2), "two")
+		n.log.Log(at(2), "two")
 	})
 	r = start(t, s)
 	r.want("c1: two")
@@ -253,8 +253,8 @@ func TestUnreadableLogIsTroubleAndNothingComesTwice(t *testing.T) {
 // An event that cannot be stored is not blamed on the log.
 func TestRefusedEventEndsTheRun(t *testing.T) {
 	n := newFakeNode(t)
-	n.begin("c1")
-	n.log(at(1), "one")
+	n.log.Begin("c1")
+	n.log.Log(at(1), "one")
 	n.publish()
 	refused := errors.New("journal closed")
 	emit := func(context.Context, ...*eventpb.Event) error { return refused }
@@ -278,7 +278,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	check("no such pod yet")
-	n.begin("c1")
+	n.log.Begin("c1")
 	check("can be read")
 	n.mu.Lock()
 	n.status = http.StatusUnauthorized

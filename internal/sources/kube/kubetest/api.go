@@ -32,6 +32,7 @@ type API struct {
 	objects   map[string]map[string]map[string]any // plural, namespace/name
 	wake      chan struct{}                        // closed at every change
 	cut       chan struct{}                        // closed to end the open watches
+	logs      map[string]http.Handler              // namespace/pod
 	lists     map[string]int
 	status    map[string]int // plural: answer requests with this code
 
@@ -59,7 +60,7 @@ func New(t testing.TB) *API {
 	t.Helper()
 	a := &API{
 		revision: 100, objects: map[string]map[string]map[string]any{}, wake: make(chan struct{}), cut: make(chan struct{}),
-		lists: map[string]int{}, status: map[string]int{},
+		logs: map[string]http.Handler{}, lists: map[string]int{}, status: map[string]int{},
 	}
 	a.Server = httptest.NewServer(http.HandlerFunc(a.serve))
 	t.Cleanup(func() { a.BreakWatches(); a.Close() })
@@ -185,16 +186,22 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"gitVersion":"v1.34.4"}`)
 		return
 	}
-	if r.Method != http.MethodGet {
-		panic("the source writes: " + r.Method + " " + r.URL.Path)
+	if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/exec") {
+		panic("the recorder writes: " + r.Method + " " + r.URL.Path)
 	}
-	plural := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	plural, name, sub := parsePath(r.URL.Path)
 	a.mu.Lock()
-	status := a.status[plural]
+	status, log := a.status[plural], a.logs[name]
 	a.mu.Unlock()
 	switch {
 	case status != 0:
 		sourcetest.Refuse(w, status)
+	case sub == "log" && log != nil:
+		log.ServeHTTP(w, r)
+	case sub != "":
+		sourcetest.Refuse(w, http.StatusNotFound)
+	case name != "":
+		a.serveGet(w, plural, name)
 	case r.URL.Query().Get("watch") != "":
 		a.serveWatch(w, r, plural)
 	default:
@@ -203,6 +210,45 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 			a.AfterList(plural)
 		}
 	}
+}
+
+// parsePath takes /api/v1/namespaces/NS/PLURAL/NAME/SUB apart, and what is shorter; name is NS/NAME.
+func parsePath(path string) (plural, name, sub string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	group := 2 // api/v1
+	if parts[0] == "apis" {
+		group = 3
+	}
+	parts = append(parts[min(group, len(parts)):], "", "", "", "", "")
+	if parts[0] == "namespaces" && parts[2] != "" {
+		if parts[3] == "" {
+			return parts[2], "", ""
+		}
+		return parts[2], parts[1] + "/" + parts[3], parts[4]
+	}
+	if parts[1] == "" {
+		return parts[0], "", ""
+	}
+	return parts[0], "/" + parts[1], ""
+}
+
+// ServeLog answers for a pod's log with h.
+func (a *API) ServeLog(namespace, pod string, h http.Handler) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.logs[namespace+"/"+pod] = h
+}
+
+func (a *API) serveGet(w http.ResponseWriter, plural, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := a.objects[plural][name]
+	if o == nil {
+		sourcetest.Refuse(w, http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(o)
 }
 
 func (a *API) serveList(w http.ResponseWriter, r *http.Request, plural string) {
