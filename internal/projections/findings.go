@@ -143,11 +143,20 @@ func (b *book) end(s *State, k findingKey) {
 func (b *book) ripen(s *State) {
 	for k := range b.pending {
 		f := b.open[k]
-		if r := ruleNamed[k.rule]; s.SeenNs-f.SinceNs >= int64(r.hold) && s.judges(r) && r.fits(s) {
+		if r := ruleNamed[k.rule]; s.SeenNs-f.SinceNs >= int64(r.hold) && s.judges(r) {
 			f.FoundNs = s.SeenNs
 			f.note(s.Seq)
 			delete(b.pending, k)
 			s.touch(topicFindings)
+		}
+	}
+}
+
+// doubt drops what was not yet found by a rule: what may be torn is not the case for long.
+func (b *book) doubt(s *State, r *rule) {
+	for k := range b.pending {
+		if k.rule == r.name {
+			b.end(s, k)
 		}
 	}
 }
@@ -167,7 +176,7 @@ func (s *State) NextDue() (int64, bool) {
 		due = at
 	}
 	for k := range s.book.pending {
-		if r := ruleNamed[k.rule]; s.judges(r) && r.fits(s) {
+		if r := ruleNamed[k.rule]; s.judges(r) {
 			due = min(due, s.book.open[k].SinceNs+int64(r.hold))
 		}
 	}

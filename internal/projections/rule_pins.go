@@ -11,9 +11,9 @@ import (
 // pinUnused: a pin's map is another one than the programs use. Policy maps are left out: all have the same name in the kernel, and
 // that of the host is used with the host firewall alone.
 var pinUnused = rule{
-	name: "pin-unused", level: LevelError, hold: 15 * time.Second, needs: []string{"host", "bpfmap"}, whole: usedMapsKnown,
+	name: "pin-unused", level: LevelError, hold: 15 * time.Second, needs: []string{"host", "bpfmap", "agent"}, whole: usedMapsKnown,
 	means: "who reads the pin, as the agent, cilium-dbg and this recorder do, sees a map that decides nothing, and who writes it changes nothing: connections go by the other map, of which these files do not tell; restart the agent, which then loads the programs anew",
-	on:    []topic{topicHost, topicPins},
+	on:    []topic{topicHost, topicPins, topicAgent},
 	node: func(s *State) (found []problem) {
 		used, stray := map[uint32]bool{}, map[string]*eventpb.UsedMap{}
 		for _, u := range s.Host.Attachments.UsedMaps {
@@ -46,8 +46,14 @@ func kernelName(name string) string {
 }
 
 // usedMapsKnown says that the maps which programs use are those of the programs that are attached now: they follow some seconds
-// after these.
+// after these. An agent that starts replaces the programs of one endpoint after the other.
 func usedMapsKnown(s *State) bool {
+	for _, e := range s.joins.endpoints {
+		switch e.state {
+		case "restoring", "regenerating", "waiting-to-regenerate":
+			return false
+		}
+	}
 	if len(s.Host.Attachments.GetUsedMaps()) == 0 || s.Host.unreadable("tail calls", "names of programs") {
 		return false
 	}

@@ -13,7 +13,7 @@ func at(device, program string) func(*eventpb.Attachment) bool {
 
 // cilium#21345: a program is missing though the command that loaded it said nothing.
 func TestProgramsAtDevices(t *testing.T) {
-	const pod = "lxc19b0f803ad3f"
+	pod := realNode(t).podDevice()
 	drop := func(device, program string) func(*testing.T, *story) {
 		return func(t *testing.T, st *story) {
 			st.attach(func(a *eventpb.Attachments) {

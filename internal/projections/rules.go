@@ -13,7 +13,7 @@ type rule struct {
 	level string              // error, warning, info
 	hold  time.Duration       // how long it must last: what is in flight between API, agent and map is no finding
 	needs []string            // sources
-	whole func(s *State) bool // what they told fits together; else what was found is kept. nil: always
+	whole func(s *State) bool // what they told fits together; else what was found is kept, and nothing else is. nil: always
 	means string              // for connections, and what to do
 
 	// One of these. A frontend rule is asked when a frontend, or what its row in services.json is made of, changed
@@ -104,9 +104,6 @@ func (s *State) judges(r *rule) bool {
 	return true
 }
 
-// fits says that what a rule rests on fits together.
-func (r *rule) fits(s *State) bool { return r.whole == nil || r.whole(s) }
-
 // judge asks the rules about what the event that is being folded has touched.
 func (s *State) judge() {
 	s.rememberOwners()
@@ -128,7 +125,10 @@ func (s *State) judge() {
 			for _, b := range backends {
 				s.book.take(s, r, b.String(), r.backend(s, b))
 			}
-		case s.changed(r.on) && r.fits(s):
+		case !s.changed(r.on):
+		case r.whole != nil && !r.whole(s):
+			s.book.doubt(s, r)
+		default:
 			s.book.take(s, r, "", r.node(s))
 		}
 	}

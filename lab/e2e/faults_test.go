@@ -51,17 +51,17 @@ func TestNodeFaults(t *testing.T) {
 	mark("the agent starts anew")
 	l.run("lab/agent")
 	l.found("recorder-gap") // in which it was down
+	l.ready()
 	for _, f := range nodeFaults {
 		l.unfound(f.rule)
 	}
-	l.ready()
 	mark("fault cgroup")
 	fault("make", "cgroup")
 	l.found("socket-lb-elsewhere")
 	l.stop(syscall.SIGTERM)
 	fault("mend", "cgroup")
 	if keep := os.Getenv("TAPEDECK_KEEP"); keep != "" {
-		l.run("bin/recorder", "pack", "--session", l.session, "-o", filepath.Join(keep, "faults.tape"))
+		l.run("bin/recorder", "pack", "--session", l.session, "--force", "-o", filepath.Join(keep, "faults.tape"))
 	}
 }
 
@@ -101,7 +101,7 @@ func (l *lab) found(rule string) {
 
 func (l *lab) unfound(rule string) {
 	l.Helper()
-	l.eventually(40*time.Second, rule+" ends", func() error {
+	l.eventually(90*time.Second, rule+" ends", func() error {
 		if all := l.rules(); slices.Contains(all, rule) {
 			return fmt.Errorf("found %q", all)
 		}
