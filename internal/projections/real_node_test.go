@@ -21,7 +21,7 @@ func realNode(t *testing.T) *story {
 	t.Helper()
 	st := &story{T: t, s: NewState()}
 	for _, r := range tapeRecords(t, faultsTape) {
-		if n := len(st.s.Marks); n > 0 && st.s.Marks[n-1].Text == "fault socket" {
+		if n := len(st.s.Marks); n > 0 && st.s.Marks[n-1].Text == "fault neighbour" {
 			break
 		}
 		st.apply(r)

@@ -83,6 +83,43 @@ func BenchmarkJudgeSlice(b *testing.B) {
 	}
 }
 
+// BenchmarkJudgeNode folds what comes most often, one changed conntrack entry, on a node with 250 pods, each with a device and a policy
+// map, 500 listeners, and 20,000 frontends; and a change of the node's programs there.
+func BenchmarkJudgeNode(b *testing.B) {
+	s := city(10_000, 5)
+	host := &eventpb.HostState{Links: &eventpb.Links{}, Attachments: &eventpb.Attachments{}, Listeners: &eventpb.Listeners{}}
+	ends, policies := &eventpb.AgentObjects{Kind: "endpoint", Complete: true}, &eventpb.MapDeltas{}
+	for i := range 250 {
+		device, index := fmt.Sprint("lxc", i), int32(100+i)
+		host.Links.Links = append(host.Links.Links, &eventpb.Link{Index: index, Name: device})
+		host.Attachments.Attachments = append(host.Attachments.Attachments, &eventpb.Attachment{Attach: "tcx/ingress", Ifindex: index, Device: device, Program: "cil_from_container", MapIds: []uint32{uint32(1000 + i)}})
+		host.Attachments.UsedMaps = append(host.Attachments.UsedMaps, &eventpb.UsedMap{Id: uint32(1000 + i), Name: "cilium_calls_00"})
+		ends.Objects = append(ends.Objects, &eventpb.AgentObject{Key: fmt.Sprint(i + 1), Json: fmt.Appendf(nil, `{"id":%d,"status":{"state":"ready","networking":{"interface-name":"%s","interface-index":%d}}}`, i+1, device, index)})
+		policies.Maps = append(policies.Maps, &eventpb.MapDelta{Map: fmt.Sprintf("cilium_policy_v3_%05d", i+1), KeySize: 12, ValueSize: 12, MaxEntries: 16384, MapId: uint32(2000 + i), Complete: true})
+		for _, protocol := range []string{"tcp", "udp"} {
+			host.Listeners.Sockets = append(host.Listeners.Sockets, &eventpb.Socket{Protocol: protocol, Local: fmt.Sprint("0.0.0.0:", 1000+i)})
+		}
+	}
+	apply(s, "host", host)
+	apply(s, "agent", ends)
+	apply(s, "bpfmap", policies)
+	apply(s, "host", &eventpb.SourceStatus{State: eventpb.SourceState_SOURCE_STATE_UP})
+	b.Run("conntrack", func(b *testing.B) {
+		d := ctDelta(false, svcEntry("172.16.0.1:5000", "10.43.0.1:80", 7, ctLive, 6))
+		for b.Loop() {
+			apply(s, "bpfmap", &eventpb.MapDeltas{Maps: []*eventpb.MapDelta{d}})
+		}
+	})
+	b.Run("programs", func(b *testing.B) {
+		for b.Loop() {
+			apply(s, "host", &eventpb.HostState{Attachments: host.Attachments})
+		}
+	})
+	if len(s.book.open) != 0 {
+		b.Errorf("%d findings", len(s.book.open))
+	}
+}
+
 // BenchmarkConnectionsFile renders connections.json of 150,000 conntrack entries to Services, each of another client.
 func BenchmarkConnectionsFile(b *testing.B) {
 	s := city(1000, 5)
