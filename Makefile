@@ -1,4 +1,4 @@
-.PHONY: build test race faults lint vuln generate verify demo bench bench-compare bench-accept lab e2e tape clean
+.PHONY: build test race faults lint vuln generate verify demo bench bench-compare bench-accept lab e2e e2e-node tape clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -58,9 +58,13 @@ lab:
 	lab/up
 
 e2e: build lab
-	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v ./lab/e2e
+	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v -run 'TestLab$$' ./lab/e2e
 	lab/sources
 	TAPEDECK_HUBBLE=$$(lab/exec sh -c 'command -v hubble') go test -count=1 -run 'Hubble|Stories/export' -v ./internal/replay/export ./cmd/replay
+
+# A node with faults, and the deployment's rights, on the lab; not part of e2e yet.
+e2e-node: build lab
+	TAPEDECK_LAB=1 go test -count=1 -timeout 20m -v -run 'TestNodeFaults|TestRights|TestDaemonSet' ./lab/e2e
 
 # Records testdata/lab.tape anew, with what Cilium's own tools said at its end, and testdata/rolling.tape, with what
 # the requests saw and the timeline, and testdata/faults.tape, of a node with faults; to be read before they are kept.
