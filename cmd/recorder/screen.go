@@ -117,22 +117,7 @@ func (v sessionJSON) errors() []string {
 }
 
 // wrap breaks a sentence between words, so that its mend at the end is not cut off.
-func wrap(text string, width int) string {
-	const indent = "    "
-	var b strings.Builder
-	line := indent
-	for _, word := range strings.Fields(text) {
-		if len(line) > len(indent) && len([]rune(line))+len([]rune(word)) >= width {
-			b.WriteString(line + "\n")
-			line = indent + "  "
-		}
-		if strings.TrimSpace(line) != "" {
-			line += " "
-		}
-		line += word
-	}
-	return b.String() + line + "\n"
-}
+func wrap(text string, width int) string { return term.Wrap(text, "    ", "      ", width) }
 
 // stepText is empty for files that no step of the lab asks for.
 func stepText(step int) string {

@@ -98,11 +98,11 @@ func findingFlags(c *cobra.Command) func(*replay.Session) (func(*projections.Fin
 }
 
 func printFindings(w io.Writer, form string, state *projections.State, list []*projections.Finding) error {
-	v := state.FindingsFile(list)
-	switch form {
-	case "table":
+	if form == "table" {
 		return findingsTable(w, state, list)
-	case "jsonl":
+	}
+	v := state.FindingsFile(list)
+	if form == "jsonl" {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		for _, r := range slices.Concat(v.Open, v.Ended) {

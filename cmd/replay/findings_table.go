@@ -15,12 +15,7 @@ import (
 
 // findingsTable prints a row for each finding, and beneath it what is the case, by which events, and what it means.
 func findingsTable(out io.Writer, state *projections.State, list []*projections.Finding) error {
-	open := 0
-	for _, f := range list {
-		if f.Lasts() {
-			open++
-		}
-	}
+	file := state.FindingsFile(list)
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "LEVEL\tRULE\tSINCE\tENDED\tLASTED\tSUBJECT")
@@ -36,8 +31,8 @@ func findingsTable(out io.Writer, state *projections.State, list []*projections.
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "at %s (seq:%d): %d open, %d ended", stamp(state.SeenNs), state.Seq, open, len(list)-open)
-	if n := state.FindingsFile(nil).Omitted; n > 0 {
+	fmt.Fprintf(&b, "at %s (seq:%d): %d open, %d ended", stamp(state.SeenNs), state.Seq, len(file.Open), len(file.Ended))
+	if n := file.Omitted; n > 0 {
 		fmt.Fprintf(&b, "; %d that ended earlier are not kept", n)
 	}
 	b.WriteString("\n")
@@ -46,8 +41,8 @@ func findingsTable(out io.Writer, state *projections.State, list []*projections.
 		b.WriteString("\n" + rows[0])
 		for i, f := range list {
 			b.WriteString(rows[i+1])
-			paragraph(&b, f.Text+" "+seqs(f.Events))
-			paragraph(&b, "→ "+f.Means())
+			b.WriteString(paragraph(f.Text + " " + seqs(f.Events)))
+			b.WriteString(paragraph("→ " + f.Means()))
 		}
 	}
 	_, err := io.WriteString(out, b.String())
@@ -62,19 +57,8 @@ func seqs(list []uint64) string {
 	return "[" + strings.Join(texts, " ") + "]"
 }
 
-// paragraph writes a sentence beneath a row, broken between words.
-func paragraph(b *strings.Builder, text string) {
+// paragraph is a sentence beneath a row, broken between words.
+func paragraph(text string) string {
 	const indent, width = "    ", 110
-	line := ""
-	for _, word := range strings.Fields(term.Printable(text)) {
-		if line != "" && len([]rune(indent+line+" "+word)) > width {
-			b.WriteString(indent + line + "\n")
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	b.WriteString(indent + line + "\n")
+	return term.Wrap(term.Printable(text), indent, indent, width)
 }

@@ -1,6 +1,9 @@
 package cilium
 
-import "net/netip"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // RevNAT is one entry of a reverse NAT map: the frontend that an id stands for.
 type RevNAT struct {
@@ -32,6 +35,18 @@ type SockRevNAT struct {
 	Backend  netip.AddrPort
 	Frontend netip.AddrPort
 	RevNAT   uint16
+}
+
+// SockRevNATKey is the key of a socket's translation to a backend.
+func SockRevNATKey(cookie uint64, backend netip.AddrPort) []byte {
+	size := 16
+	if backend.Addr().Is6() {
+		size = 32
+	}
+	key := binary.LittleEndian.AppendUint64(make([]byte, 0, size), cookie)
+	key = append(key, backend.Addr().AsSlice()...)
+	key = binary.BigEndian.AppendUint16(key, backend.Port())
+	return key[:size]
 }
 
 // DecodeSockRevNAT reads an entry of cilium_lb4_reverse_sk or cilium_lb6_reverse_sk.

@@ -70,10 +70,8 @@ func (c *connections) affinity(b binding, namespaces map[uint64]Name, clock func
 	r.Service = c.service(id, l4{})
 	x := connection{id: id, backendID: b.BackendID}
 	r.BackendState, _ = c.stateOf(&x)
-	if have, ok := c.s.LB.backends[backendKey{b.v6, b.BackendID}]; ok {
-		r.Backend = some(have.Address.String())
-	} else if g, ok := c.s.LB.goneBackend(backendKey{b.v6, b.BackendID}); ok {
-		r.Backend = some(g.Address.String())
+	if at, ok := c.s.LB.lastAddress(backendKey{b.v6, b.BackendID}); ok {
+		r.Backend = some(at.address.String())
 	}
 	if b.Client.IsValid() {
 		r.Client, r.ClientPod = some(b.Client.String()), c.s.podAt(b.Client)
@@ -111,18 +109,12 @@ func (s *State) namespaces() map[uint64]Name {
 
 // clock reads the times of maps; nil while it is not known which clock the agent has set.
 func (s *State) clock() func(uint64) time.Time {
-	var status struct {
-		Source *struct {
-			Mode  string `json:"mode"`
-			Hertz uint32 `json:"hertz"`
-		} `json:"clock-source"`
-	}
-	if s.Recorder == nil || !s.Agent.decode("status", "", &status) || status.Source == nil {
+	if s.Recorder == nil || s.joins.status == nil || s.joins.status.Clock == nil {
 		return nil
 	}
 	var clock cilium.Clock
-	if status.Source.Mode == "jiffies" {
-		clock.Hz = status.Source.Hertz
+	if set := s.joins.status.Clock; set.Mode == "jiffies" {
+		clock.Hz = set.Hertz
 	}
 	at := cilium.Instant{Wall: time.Unix(0, s.Recorder.WallNs), Monotonic: time.Duration(s.Recorder.MonotonicNs)}
 	return func(t uint64) time.Time { return clock.Time(uint32(t), at) }

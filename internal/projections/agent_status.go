@@ -12,6 +12,10 @@ type agentStatus struct {
 		Mode   string `json:"inter-host-routing-mode"`
 		Tunnel string `json:"tunnel-protocol"`
 	}
+	Clock *struct {
+		Mode  string // ktime, jiffies
+		Hertz uint32
+	} `json:"clock-source"`
 }
 
 type agentDevice struct {

@@ -2,7 +2,7 @@ package projections
 
 import (
 	"cmp"
-	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -58,17 +58,14 @@ type connections struct {
 
 // front is what connections to one rev-NAT id share.
 type front struct {
-	keys      []frontendKey             // ascending; none when it is gone
-	byAddress map[netip.AddrPort]uint32 // the backends of its slots
-	sides     *sides
+	keys  []frontendKey // ascending; none when it is gone
+	sides *sides
 }
 
 func (s *State) connections() *connections {
 	c := &connections{s: s, fronts: map[revNAT]*front{}}
-	for _, v6 := range []bool{false, true} {
-		for _, m := range s.conntracks(v6) {
-			c.takePackets(m, v6)
-		}
+	for _, m := range s.conntracks() {
+		c.takePackets(m)
 	}
 	c.takeSockets()
 	c.cut()
@@ -76,7 +73,8 @@ func (s *State) connections() *connections {
 	return c
 }
 
-func (c *connections) takePackets(m *Map, v6 bool) {
+func (c *connections) takePackets(m *Map) {
+	v6 := m.v6()
 	for id, keys := range m.served {
 		for key := range keys {
 			v := m.Entries[key]
@@ -86,10 +84,8 @@ func (c *connections) takePackets(m *Map, v6 bool) {
 			}
 			x := connection{client: e.Source, frontend: e.Destination, proto: e.Proto, id: revNAT{v6, e.RevNAT}, backendID: id,
 				sinceNs: v.SinceNs, tracked: true, closing: e.Closing()}
-			if b, ok := c.s.LB.backends[backendKey{v6, id}]; ok {
-				x.backend = b.Address
-			} else if g, ok := c.s.LB.goneBackend(backendKey{v6, id}); ok {
-				x.backend = g.Address
+			if at, ok := c.s.LB.lastAddress(backendKey{v6, id}); ok {
+				x.backend = at.address
 			}
 			x.outlived = !c.uses(x.id, id)
 			c.add(x)
@@ -107,18 +103,37 @@ func (c *connections) uses(id revNAT, backend uint32) bool {
 	return false
 }
 
+// slotted is the backend at an address that a slot of the frontends of an id has; 0 for none.
+func (c *connections) slotted(id revNAT, at netip.AddrPort, p cilium.Proto) uint32 {
+	for _, proto := range []cilium.Proto{p, cilium.Any} {
+		for _, b := range c.s.LB.byAddress[l4{at, proto}] {
+			if b.v6 == id.v6 && c.uses(id, b.id) {
+				return b.id
+			}
+		}
+	}
+	return 0
+}
+
+// socketMaps are those of a family that tell of sockets; nil where they were not read.
+type socketMaps struct{ translations, tracked *Map }
+
 // takeSockets finds the translation that each pod's socket was connected with, by its cookie and the address it has now.
 func (c *connections) takeSockets() {
-	for pod, of := range c.s.Host.PodSockets {
-		for _, sock := range of.sockets {
+	of := map[bool]socketMaps{
+		false: {c.s.mapOf(cilium.SockRevNAT4), c.s.mapOf(cilium.CT4TCP)},
+		true:  {c.s.mapOf(cilium.SockRevNAT6), c.s.mapOf(cilium.CT6TCP)},
+	}
+	for pod, has := range c.s.Host.PodSockets {
+		for _, sock := range has.sockets {
 			if sock.Cookie != 0 && sock.State != "LISTEN" {
-				c.takeSocket(pod, sock)
+				c.takeSocket(of, pod, sock)
 			}
 		}
 	}
 }
 
-func (c *connections) takeSocket(pod Name, sock *eventpb.Socket) {
+func (c *connections) takeSocket(of map[bool]socketMaps, pod Name, sock *eventpb.Socket) {
 	local, err := netip.ParseAddrPort(sock.Local)
 	if err != nil {
 		return
@@ -129,16 +144,12 @@ func (c *connections) takeSocket(pod Name, sock *eventpb.Socket) {
 	}
 	local, remote = unmapped(local), unmapped(remote)
 	v6 := remote.Addr().Is6()
-	translations, conntrack := cilium.SockRevNAT4, cilium.CT4TCP
-	if v6 {
-		translations, conntrack = cilium.SockRevNAT6, cilium.CT6TCP
-	}
-	m := c.s.mapOf(translations)
-	if m == nil {
+	m := of[v6]
+	if m.translations == nil {
 		return
 	}
-	key := sockKey(sock.Cookie, remote)
-	v, ok := m.Entries[string(key)]
+	key := cilium.SockRevNATKey(sock.Cookie, remote)
+	v, ok := m.translations.Entries[string(key)]
 	if !ok {
 		return
 	}
@@ -148,9 +159,9 @@ func (c *connections) takeSocket(pod Name, sock *eventpb.Socket) {
 	}
 	c.translated++
 	x := connection{client: local, frontend: t.Frontend, backend: remote, proto: cilium.TCP, id: revNAT{v6, t.RevNAT}, socket: sock, pod: pod}
-	x.backendID = c.front(x.id).byAddress[remote]
+	x.backendID = c.slotted(x.id, remote, x.proto)
 	x.outlived = x.backendID == 0
-	x.track(c.s.mapOf(conntrack))
+	x.track(m.tracked)
 	c.add(x)
 }
 
@@ -167,18 +178,6 @@ func (x *connection) track(m *Map) {
 	if e, err := cilium.DecodeCT(key, []byte(v.Bytes)); err == nil {
 		x.tracked, x.closing, x.sinceNs = true, e.Closing(), v.SinceNs
 	}
-}
-
-// sockKey is a key of the reverse socket maps.
-func sockKey(cookie uint64, backend netip.AddrPort) []byte {
-	size := 16
-	if backend.Addr().Is6() {
-		size = 32
-	}
-	key := binary.NativeEndian.AppendUint64(make([]byte, 0, size), cookie)
-	key = append(key, backend.Addr().AsSlice()...)
-	key = binary.BigEndian.AppendUint16(key, backend.Port())
-	return key[:size]
 }
 
 // unmapped is an IPv4 address without IPv6 around it, as sockets of both families have it.
@@ -211,16 +210,7 @@ func (c *connections) front(id revNAT) *front {
 	if f := c.fronts[id]; f != nil {
 		return f
 	}
-	f := &front{byAddress: map[netip.AddrPort]uint32{}}
-	for k := range c.s.LB.ids[id] {
-		f.keys = append(f.keys, k)
-		for _, b := range c.s.LB.frontends[k].Slots {
-			if have, ok := c.s.LB.backends[backendKey{id.v6, b}]; ok {
-				f.byAddress[unmapped(have.Address)] = b
-			}
-		}
-	}
-	slices.SortFunc(f.keys, frontendKey.compare)
+	f := &front{keys: slices.SortedFunc(maps.Keys(c.s.LB.ids[id]), frontendKey.compare)}
 	c.fronts[id] = f
 	return f
 }

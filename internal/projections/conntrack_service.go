@@ -18,7 +18,7 @@ func (s *State) serve(m *Map, key, value string, in bool) {
 		return
 	}
 	id, _ := cilium.CTServiceBackend(value)
-	b := backendKey{m.Kind == cilium.CT6TCP || m.Kind == cilium.CT6Any, id}
+	b := backendKey{m.v6(), id}
 	if !s.LB.has(b) {
 		s.LB.touchBackend(b)
 	}
@@ -48,19 +48,18 @@ func (s *State) serveAnew(m *Map, key, value string) {
 	s.serve(m, key, value, true)
 }
 
-// conntracks are the conntrack maps of a family that were read, TCP first.
-func (s *State) conntracks(v6 bool) (list []*Map) {
-	kinds := [2]cilium.Kind{cilium.CT4TCP, cilium.CT4Any}
-	if v6 {
-		kinds = [2]cilium.Kind{cilium.CT6TCP, cilium.CT6Any}
-	}
-	for _, k := range kinds {
+// conntracks are the conntrack maps that were read: IPv4 first, of each family TCP first.
+func (s *State) conntracks() (list []*Map) {
+	for _, k := range []cilium.Kind{cilium.CT4TCP, cilium.CT4Any, cilium.CT6TCP, cilium.CT6Any} {
 		if m := s.mapOf(k); m != nil {
 			list = append(list, m)
 		}
 	}
 	return list
 }
+
+// v6 is the family of a conntrack map.
+func (m *Map) v6() bool { return m.Kind == cilium.CT6TCP || m.Kind == cilium.CT6Any }
 
 // String is the id, which IPv6 has its own of: 12, 12/6.
 func (b backendKey) String() string {

@@ -93,7 +93,7 @@ func (s *State) applyDump(m *Map, d *eventpb.MapDelta) {
 	}
 	slices.Sort(gone) // it is remembered in which order backends went
 	for _, k := range gone {
-		s.removed(m, []byte(k))
+		s.removed(m, k)
 		delete(m.Entries, k)
 	}
 	since := s.SeenNs
@@ -113,7 +113,7 @@ func (s *State) put(m *Map, key, value string, sinceNs int64) {
 		sinceNs = have.SinceNs
 	}
 	if !ok || have.Bytes != value {
-		s.added(m, []byte(key), []byte(value))
+		s.added(m, key, value)
 		m.Entries[key] = Value{value, sinceNs}
 	}
 }
@@ -121,8 +121,9 @@ func (s *State) put(m *Map, key, value string, sinceNs int64) {
 func (s *State) applyChanges(m *Map, d *eventpb.MapDelta) {
 	size := int(m.KeySize)
 	for keys := d.Deletes; size > 0 && len(keys) >= size; keys = keys[size:] {
-		s.removed(m, keys[:size])
-		delete(m.Entries, string(keys[:size]))
+		key := string(keys[:size])
+		s.removed(m, key)
+		delete(m.Entries, key)
 	}
 	for k, v := range entries(d) {
 		s.put(m, string(k), string(v), s.SeenNs)
@@ -147,7 +148,7 @@ func (s *State) dropMap(name string) {
 		return
 	}
 	for _, k := range sortedNames(m.Entries) {
-		s.removed(m, []byte(k))
+		s.removed(m, k)
 	}
 	delete(s.Maps, name)
 	s.touch(topicPins)
@@ -156,31 +157,31 @@ func (s *State) dropMap(name string) {
 }
 
 // added and removed keep what is decoded of a map in step with its bytes.
-func (s *State) added(m *Map, key, value []byte) {
+func (s *State) added(m *Map, key, value string) {
 	switch m.Kind {
 	case cilium.Services4, cilium.Services6:
-		s.LB.addService(key, value)
+		s.LB.addService([]byte(key), []byte(value))
 	case cilium.Backends4, cilium.Backends6:
-		s.LB.addBackend(m.Kind, key, value)
+		s.LB.addBackend(m.Kind, []byte(key), []byte(value))
 	case cilium.SourceRange4, cilium.SourceRange6:
-		s.LB.rangeEntry(m.Kind, key, true)
+		s.LB.rangeEntry(m.Kind, []byte(key), true)
 	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
-		m.near.added(string(key))
-		s.serveAnew(m, string(key), string(value))
+		m.near.added(key)
+		s.serveAnew(m, key, value)
 	}
 }
 
-func (s *State) removed(m *Map, key []byte) {
+func (s *State) removed(m *Map, key string) {
 	switch m.Kind {
 	case cilium.Services4, cilium.Services6:
-		s.LB.removeService(key, bytes.Repeat([]byte{0}, int(m.ValueSize)))
+		s.LB.removeService([]byte(key), bytes.Repeat([]byte{0}, int(m.ValueSize)))
 	case cilium.Backends4, cilium.Backends6:
-		s.LB.removeBackend(m.Kind, key, s.SeenNs, s.Seq)
+		s.LB.removeBackend(m.Kind, []byte(key), s.SeenNs, s.Seq)
 	case cilium.SourceRange4, cilium.SourceRange6:
-		s.LB.rangeEntry(m.Kind, key, false)
+		s.LB.rangeEntry(m.Kind, []byte(key), false)
 	case cilium.CT4TCP, cilium.CT6TCP, cilium.CT4Any, cilium.CT6Any:
-		m.near.removed(string(key))
-		s.serve(m, string(key), m.Entries[string(key)].Bytes, false)
+		m.near.removed(key)
+		s.serve(m, key, m.Entries[key].Bytes, false)
 	}
 }
 

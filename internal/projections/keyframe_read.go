@@ -150,7 +150,7 @@ func (s *State) restoreMap(known *eventpb.MapKnown) error {
 		}
 	case cilium.Services4, cilium.Services6, cilium.Backends4, cilium.Backends6, cilium.SourceRange4, cilium.SourceRange6:
 		for k, v := range m.Entries {
-			s.added(m, []byte(k), []byte(v.Bytes))
+			s.added(m, k, v.Bytes)
 		}
 	}
 	return nil

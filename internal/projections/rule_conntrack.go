@@ -2,6 +2,7 @@ package projections
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,10 @@ var staleConntrack = rule{
 			return nil
 		}
 		n, first, last, fronts := 0, int64(0), int64(0), map[string]bool{}
-		for _, m := range s.conntracks(b.v6) {
+		for _, m := range s.conntracks() {
+			if m.v6() != b.v6 {
+				continue
+			}
 			for key := range m.served[b.id] {
 				v := m.Entries[key]
 				if _, closing := cilium.CTServiceBackend(v.Bytes); closing {
@@ -68,12 +72,7 @@ func entriesText(n int, first, last int64) string {
 
 // namesText lists names ascending, the first three of many.
 func namesText(set map[string]bool) string {
-	var names []string
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, natural)
-	return firstOf(names)
+	return firstOf(slices.SortedFunc(maps.Keys(set), natural))
 }
 
 // firstOf lists the first three of many names.

@@ -39,7 +39,7 @@ var pinUnused = rule{
 	},
 }
 
-// kernelName is what the kernel keeps of a map's name.
+// kernelName is what the kernel keeps of a map's or program's name.
 func kernelName(name string) string {
 	const kept = 15
 	return name[:min(len(name), kept)]

@@ -70,7 +70,7 @@ func (s *State) sidesOf(k frontendKey, f *Frontend) *sides {
 // key is a backend's address as all sides have it: of the frontend's protocol where Cilium did not tell them apart, and
 // without IPv6 around an IPv4 address.
 func (j *sides) key(a netip.AddrPort, p cilium.Proto) l4 {
-	return l4{netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), ofFrontend(j.k, p)}
+	return l4{unmapped(a), ofFrontend(j.k, p)}
 }
 
 func (j *sides) takeAgent() {

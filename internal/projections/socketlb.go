@@ -87,8 +87,7 @@ func (s *State) atRoot(a *eventpb.Attachment) bool {
 
 // isProgram compares a program's name, of which the kernel alone keeps 15 characters.
 func isProgram(a *eventpb.Attachment, name string) bool {
-	const kept = 15
-	return a.Program == name || len(a.Program) == kept && strings.HasPrefix(name, a.Program)
+	return a.Program == name || a.Program == kernelName(name)
 }
 
 // unreadable says that a look at attached programs could not see all of what begins so.

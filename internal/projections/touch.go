@@ -89,12 +89,10 @@ func (s *State) touchServices() {
 
 // touchServed touches the backends that conntrack entries lead to and that are gone.
 func (s *State) touchServed() {
-	for _, v6 := range []bool{false, true} {
-		for _, m := range s.conntracks(v6) {
-			for id := range m.served {
-				if b := (backendKey{v6, id}); !s.LB.has(b) {
-					s.LB.touchBackend(b)
-				}
+	for _, m := range s.conntracks() {
+		for id := range m.served {
+			if b := (backendKey{m.v6(), id}); !s.LB.has(b) {
+				s.LB.touchBackend(b)
 			}
 		}
 	}

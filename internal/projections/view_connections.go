@@ -42,7 +42,7 @@ type translationsRow struct {
 }
 
 func connectionsView(s *State, w *waits) any {
-	read := len(s.conntracks(false))+len(s.conntracks(true)) > 0
+	read := len(s.conntracks()) > 0
 	need(w, "bpfmap", "the conntrack maps", 0, read)
 	need(w, "bpfmap", waitMaps, 0, s.servicesRead())
 	c := s.connections()
@@ -71,10 +71,8 @@ func connectionsView(s *State, w *waits) any {
 
 func (s *State) writeConntracks(b *bytes.Buffer) {
 	l := listWriter{b: b}
-	for _, v6 := range []bool{false, true} {
-		for _, m := range s.conntracks(v6) {
-			l.add(oneLine(conntrackRow{m.Name, len(m.Entries), m.MaxEntries}))
-		}
+	for _, m := range s.conntracks() {
+		l.add(oneLine(conntrackRow{m.Name, len(m.Entries), m.MaxEntries}))
 	}
 	l.end(true)
 }
@@ -171,9 +169,8 @@ func (c *connections) backendPod(x *connection) *string {
 // podAt names the pod at an address, of those that are not on the node's network.
 func (s *State) podAt(a netip.Addr) *string {
 	for _, n := range s.joins.pods[a.Unmap()] {
-		if phase := s.pod(n.Namespace, n.Name).GetPod().GetPhase(); phase != "Succeeded" && phase != "Failed" {
-			text := n.String()
-			return &text
+		if networked(s.pod(n.Namespace, n.Name)) {
+			return some(n.String())
 		}
 	}
 	return nil

@@ -14,8 +14,9 @@ import (
 // listeners is the topic of sockets in the node's own network that anyone may send to: TCP and SCTP ones that
 // listen, and UDP ones that are not connected.
 type listeners struct {
-	proc string
-	last *eventpb.Listeners
+	proc   string
+	cookie uint64 // of the node's network, which stays; 0 while it is not known
+	last   *eventpb.Listeners
 }
 
 func (l *listeners) look(_ context.Context, out *eventpb.HostState) error {
@@ -23,7 +24,10 @@ func (l *listeners) look(_ context.Context, out *eventpb.HostState) error {
 	if err != nil {
 		return err
 	}
-	now := &eventpb.Listeners{NetnsCookie: ownCookie()}
+	if l.cookie == 0 {
+		l.cookie = ownCookie()
+	}
+	now := &eventpb.Listeners{NetnsCookie: l.cookie}
 	now.Sockets, _ = facts(found, math.MaxInt)
 	if l.last == nil || !proto.Equal(now, l.last) {
 		l.last, out.Listeners = now, now

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tapedeck-io/tapedeck/internal/sources/kube/kubetest"
+	"github.com/tapedeck-io/tapedeck/internal/sources/sourcetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -43,7 +44,7 @@ func TestCheck(t *testing.T) {
 		},
 		"nobody listens": {
 			func(t *testing.T, _ *kubetest.API) Config {
-				return Config{Kubeconfig: kubetest.WriteKubeconfig(t, "http://"+closedPort(t))}
+				return Config{Kubeconfig: sourcetest.WriteKubeconfig(t, "http://"+closedPort(t))}
 			},
 			[]string{"connection refused; start it, or correct the address and certificates in the kubeconfig"},
 		},
@@ -101,7 +102,7 @@ func TestConnectFindsTheKubeconfig(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("KUBECONFIG", "")
-	inHome, named := kubetest.WriteKubeconfig(t, "http://home:1"), kubetest.WriteKubeconfig(t, "http://named:1")
+	inHome, named := sourcetest.WriteKubeconfig(t, "http://home:1"), sourcetest.WriteKubeconfig(t, "http://named:1")
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestConnectFindsTheKubeconfig(t *testing.T) {
 	if got := host(""); got != "http://home:1" {
 		t.Errorf("without anything %s, want the one in the home folder", got)
 	}
-	t.Setenv("KUBECONFIG", kubetest.WriteKubeconfig(t, "http://env:1"))
+	t.Setenv("KUBECONFIG", sourcetest.WriteKubeconfig(t, "http://env:1"))
 	if got := host(""); got != "http://env:1" {
 		t.Errorf("with KUBECONFIG %s, want that one", got)
 	}

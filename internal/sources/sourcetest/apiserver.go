@@ -74,10 +74,16 @@ func (a *APIServer) Asked() []Request {
 // Kubeconfig writes a file that points here.
 func (a *APIServer) Kubeconfig(t testing.TB) string {
 	t.Helper()
+	return WriteKubeconfig(t, a.URL)
+}
+
+// WriteKubeconfig writes a file that points to url.
+func WriteKubeconfig(t testing.TB, url string) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
-		"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, a.URL)
+		"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, url)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

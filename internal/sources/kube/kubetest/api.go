@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,20 +69,7 @@ func New(t testing.TB) *API {
 // Kubeconfig writes a file that points here.
 func (a *API) Kubeconfig(t testing.TB) string {
 	t.Helper()
-	return WriteKubeconfig(t, a.URL)
-}
-
-// WriteKubeconfig writes one that points to url.
-func WriteKubeconfig(t testing.TB, url string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
-		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
-		"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, url)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return sourcetest.WriteKubeconfig(t, a.URL)
 }
 
 // Put creates or changes an object and returns its resourceVersion.
